@@ -64,7 +64,7 @@ coverage: $(DEV)
 # The prior on families of data sets that were left out; then the estimators beside each other, on
 # the bundled ranks and on ranks that had no part in choosing anything: six minutes on two cores.
 accuracy: $(DEV)
-	$(BIN)/python benchmarks/bank.py --ratios --against mle
+	$(BIN)/python benchmarks/bank.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/accuracy.py --ranks other --out out/accuracy-other
 
@@ -100,8 +100,8 @@ refresh-docs: $(DEV)
 	PYTHONPATH=. $(BIN)/python tools/refresh_docs.py
 
 # The adapters' tests with every real library, each in an environment of its own: gigabytes.
-libraries:
-	$(PYTHON) tools/try_adapters.py
+libraries: $(READY)
+	$(BIN)/python tools/try_adapters.py
 
 pictures: $(DEV)
 	$(BIN)/python tools/pictures.py

@@ -64,22 +64,21 @@ def simulate(
     dataset: str, candidates: str, recommender: str, sampled: int, stated: str | None, size: int
 ) -> list[Cell]:
     """Return the coverage of every metric over ``size`` draws of sampled ranks."""
-    truth = Problem(candidates, dataset, recommender, sampled + 1).truth()
-    exact = unsample.exact(truth.ranks, items=truth.items, metrics=METRICS, resamples=0)
+    ranks, items = Problem(candidates, dataset, recommender, sampled + 1).truth()
+    exact = unsample.exact(ranks, items=items, metrics=METRICS)
     rng = np.random.default_rng([sampled, size])
     limits = np.empty((size, len(METRICS), 6))
     for number in range(size):
-        drawn = draw_sampled_ranks(truth.ranks, items=truth.items, sampled=sampled, rng=rng)
+        drawn = draw_sampled_ranks(ranks, items=items, sampled=sampled, rng=rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnsampleWarning)
             result = unsample.estimate(
                 drawn,
-                items=truth.items,
+                items=items,
                 sampled=sampled,
                 metrics=METRICS,
                 method="naive",
                 candidates=stated,
-                resamples=0,
             )
         for column, entry in enumerate(result.entries):
             # Bounds hold with much to spare; they are looked at in every tenth simulation.
@@ -182,7 +181,7 @@ def tally(
     """
     loaded = {name: load_ranks(dataset, name, candidates=candidates) for name in RECOMMENDERS}
     exact = {
-        name: unsample.exact(one.ranks, items=one.items, metrics=METRICS, resamples=0)
+        name: unsample.exact(one.ranks, items=one.items, metrics=METRICS)
         for name, one in loaded.items()
     }
     rng = np.random.default_rng([sampled, repeats])

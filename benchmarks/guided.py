@@ -145,7 +145,7 @@ def cell(world: World, guide: str, cost: int, runs: int) -> list[str]:
                 metrics=METRICS,
                 places=some.places[guide],
             )
-            result = certified_targets(found, METRICS, None, 0, 0)
+            result = certified_targets(found, METRICS, None)
             spent.append(found.scored / budget)
             limits = [entry.interval(population=population) for entry in result.entries]
             row.append(

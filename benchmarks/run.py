@@ -306,7 +306,7 @@ def bench_large() -> None:
     report(f"estimate, n = {many:,}, intervals", f"{taken:.1f} s of processor", "<= 6", taken <= 6)
     ranks, method = sampled_ranks(items, fewer, size(20_000, 200)), "mle(iterations=converged)"
     taken = processor_seconds(
-        lambda: unsample.estimate(ranks, items=items, sampled=fewer, method=method, resamples=0), 1
+        lambda: unsample.estimate(ranks, items=items, sampled=fewer, method=method), 1
     )
     report(f"{method}, n = {fewer + 1:,}", f"{taken:.1f} s of processor", "<= 4", taken <= 4)
 
@@ -383,7 +383,7 @@ def growth() -> dict[str, list[tuple[float, float]]]:
         drawn = sampled_ranks(items, sampled, min(users, 10**6))
         times = np.bincount(drawn - 1, minlength=sampled + 1) * max(1, users // len(drawn))
         counts = RankCounts.from_histogram(times, Law(items, sampled))
-        return processor_seconds(lambda: whole_answer(estimate_counts(counts, resamples=0)), 2)
+        return processor_seconds(lambda: whole_answer(estimate_counts(counts)), 2)
 
     def several(models: int) -> float:
         found = {f"m{at}": sampled_ranks(10**5, 99, 2000, at) for at in range(models)}

@@ -228,7 +228,6 @@ def fixed(kind: str, rng: np.random.Generator) -> Trial:
             candidates=world.candidates,
             metrics=world.metric,
             method="naive",
-            resamples=0,
         ),
     )
 
@@ -264,7 +263,6 @@ def sizes(kind: str, rng: np.random.Generator) -> Trial:
             candidates="unseen",
             metrics=metric,
             method="naive",
-            resamples=0,
         ),
     )
 
@@ -297,7 +295,6 @@ def clusters(kind: str, rng: np.random.Generator) -> Trial:
             candidates="unseen",
             metrics=metric,
             method="naive",
-            resamples=0,
         ),
     )
 
@@ -311,7 +308,7 @@ def exact(kind: str, rng: np.random.Generator) -> Trial:
         str(world),
         world.truth,
         True,
-        lambda: unsample.exact(ranks, items=world.items, metrics=world.metric, resamples=0),
+        lambda: unsample.exact(ranks, items=world.items, metrics=world.metric),
     )
 
 
@@ -410,9 +407,7 @@ def pools(kind: str, rng: np.random.Generator) -> Trial:
         f"{world}, {metric}",
         law.truth,
         law.keeps(ASSUMED["unseen"]),
-        lambda: unsample.estimate(
-            told, candidates="unseen", metrics=metric, method="naive", resamples=0
-        ),
+        lambda: unsample.estimate(told, candidates="unseen", metrics=metric, method="naive"),
     )
 
 
@@ -457,7 +452,7 @@ def _simulated(
         f"{world}, budget {budget}, odds {odds:.2g}",
         world.truth,
         True,
-        lambda: certified_targets(found, (world.metric,), None, 0, 0),
+        lambda: certified_targets(found, (world.metric,), None),
     )
 
 

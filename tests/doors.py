@@ -105,12 +105,6 @@ def _to_duckdb(frame: pl.DataFrame) -> Any:
     return duckdb.connect().from_arrow(frame.to_arrow())
 
 
-def _to_dask(frame: pl.DataFrame) -> Any:
-    import dask.dataframe as dd
-
-    return dd.from_pandas(frame.to_pandas(), npartitions=2)
-
-
 DOORS: dict[str, Callable[..., Any]] = {
     "csv": _file("table.csv", as_csv),
     "tsv": _file("table.tsv", lambda frame: as_csv(frame, "\t")),
@@ -129,10 +123,9 @@ DOORS: dict[str, Callable[..., Any]] = {
     "polars-lazy": _frame("polars", "frames", lambda frame: frame.lazy()),
     "pyarrow": _frame("pyarrow", "frames", lambda frame: frame.to_arrow()),
     "duckdb": _frame("duckdb", "frames", _to_duckdb),
-    "dask": _frame("dask", "dask", _to_dask),
 }
 #: Doors that give rows no numbers.
-UNNUMBERED = ("duckdb", "dask", "spark")
+UNNUMBERED = ("duckdb", "spark")
 
 
 # -- tables --------------------------------------------------------------------------------------

@@ -1,9 +1,8 @@
-"""Real libraries as the adapters' tests meet them: fitted models, and what they say of themselves.
+"""What the blocks of docs/libraries.md name: fitted models and data of each real library.
 
-Every library has a class here with the same three methods. ``task(kind)`` makes a `Task` and the
-metrics that the library itself computes for it, of users with one to five held-out items;
-``targets(kind)`` a function of ``ties=`` that makes `Targets`, and what they must be;
-``refusals()`` calls that must fail, by their messages.
+A function for each section returns the names its code uses, and ``check``, which is called with all
+names after the code has run. ``wanted`` of a function that has one tells what the library itself
+finds.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from __future__ import annotations
 import importlib.util
 import random
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,619 +19,454 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tests import user_metrics
-from unsample.adapters import Task, cornac, implicit, lenskit, pykeen, recbole, rectools
-from unsample.evidence import Targets
+from unsample.lab.datasets import leave_random_out, synthetic
 
-#: What is called with which arguments, by the message with which it must fail.
-Refusals = dict[str, tuple[Any, ...]]
-SAMPLED = 25
-#: Below, at and beyond how many items are held out for a user.
-CUTOFFS = (1, 3, 10)
+Names = dict[str, Any]
+USERS, ITEMS, SAMPLED = 400, 1000, 99
 
 
-def need_library(name: str) -> None:
+def need_library(module: str) -> None:
     """Skip without the library, and say how these tests are run with every one of them."""
-    module = {
-        "trec": "ir_measures",
-        "spark": "pyspark",
-        "graphs": "numpy",
-    }.get(name, name)
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"needs {module}; `make libraries` runs this with each real library")
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """A task, and what the library itself finds, under our names."""
-
-    task: Task
-    wanted: dict[str, float]
-    rounded: float = 1e-9
-    ties: bool = False
-    factors: bool | None = None
+@cache
+def interactions() -> Any:
+    """Return who has what, one item of each user held out; every held-out item is in training."""
+    split = leave_random_out(synthetic(USERS, ITEMS, rng=0), rng=0)
+    known = np.isin(split.target_item, split.train.item)
+    return split.train, split.target_user[known], split.target_item[known]
 
 
-@dataclass(frozen=True, eq=False)
-class Ranked:
-    """A function of ``ties=`` that ranks targets, and what they must be, in order."""
-
-    targets: Callable[..., Targets]
-    better: np.ndarray
-    tied: np.ndarray
-    items: np.ndarray
-    sampled: int | np.ndarray
-
-
-def ours(library: str, said: Mapping[str, float]) -> dict[str, float]:
-    """Return what a library says under our names; what has none is left out."""
-    named = {user_metrics.same(library, theirs): float(said[theirs]) for theirs in said}
-    return {name: number for name, number in named.items() if name and user_metrics.is_ours(name)}
+def sampled_run(queries: int = 300, documents: int = 5000) -> tuple[Names, Names]:
+    """Return a run that ranks each query's one relevant document among 99 drawn ones, and qrels."""
+    rng = np.random.default_rng(0)
+    run, qrels = {}, {}
+    for query in (f"q{number}" for number in range(queries)):
+        drawn = [f"d{each}" for each in rng.choice(documents, SAMPLED + 1, replace=False)]
+        scores = rng.normal(size=SAMPLED + 1)
+        scores[0] += rng.exponential(2.0)  # the relevant document tends to be found
+        run[query] = dict(zip(drawn, scores.tolist(), strict=True))
+        qrels[query] = {drawn[0]: 1}
+    return run, qrels
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Who has what in training, and the items of each user that are held out."""
+def near(found: float, wanted: float, room: float = 1e-6) -> None:
+    assert found == pytest.approx(wanted, rel=0, abs=room)
 
-    seen: np.ndarray
-    held: tuple[np.ndarray, ...]
 
-    @property
-    def users(self) -> np.ndarray:
-        return np.arange(len(self.held))
+def holds(result: Any, metric: str, truth: float) -> None:
+    """Assert that a wide interval of the estimate holds what is true of the whole catalogue."""
+    low, high = result[metric].interval(0.99)
+    assert low <= truth <= high
 
-    @property
-    def target(self) -> np.ndarray:
-        """Return one held-out item of each user."""
-        return np.array([items[0] for items in self.held])
 
-    @property
-    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the user and the item of everything that is held out."""
-        return np.repeat(self.users, [len(items) for items in self.held]), np.concatenate(self.held)
-
-    @property
-    def items(self) -> np.ndarray:
-        """Return how many items compete for each user's held-out places, themselves included."""
-        return self.seen.shape[1] - self.seen.sum(axis=1)
-
-    def frame(self) -> Any:
-        """Return the pairs of training with names that are no numbers from 0."""
-        return self.named(*np.nonzero(self.seen))
-
-    @staticmethod
-    def named(users: np.ndarray, items: np.ndarray) -> Any:
-        import pandas as pd
-
-        return pd.DataFrame({"user_id": users + 1000, "item_id": items + 5000})
+# -- RecBole ---------------------------------------------------------------------------------------
 
 
 @cache
-def held_out(users: int = 120, items: int = 200) -> Held:
-    """Make interactions of which every item is in training, one to five held out for each user."""
+def recbole_data() -> tempfile.TemporaryDirectory[str]:
+    """Write the interactions as RecBole reads them, into a folder that is gone with the tests."""
+    folder = tempfile.TemporaryDirectory()
+    data = synthetic(USERS, ITEMS, rng=0)
+    rows = [f"u{u}\ti{i}\t{t}" for t, (u, i) in enumerate(zip(data.user, data.item, strict=True))]
+    Path(folder.name, "toy").mkdir()
+    header = "user_id:token\titem_id:token\ttimestamp:float"
+    Path(folder.name, "toy", "toy.inter").write_text("\n".join([header, *rows]))
+    return folder
+
+
+def recbole_objects(name: str, mode: str, split: Names) -> tuple[Any, Any, Any, Any]:
+    """Return a trainer, its model and the loaders of training and test data."""
+    from recbole.config import Config
+    from recbole.data import create_dataset, data_preparation
+    from recbole.utils import get_model, get_trainer, init_seed
+
+    folder = recbole_data().name
+    settings = {
+        "data_path": folder,
+        "checkpoint_dir": folder,
+        "load_col": {"inter": ["user_id", "item_id", "timestamp"]},
+        "eval_args": {"split": split, "order": "TO", "group_by": "user", "mode": mode},
+        "metrics": ["Hit", "NDCG", "MRR", "MAP", "Recall", "Precision"],
+        "topk": [1, 10, 50],
+        "metric_decimal_place": 12,
+        "epochs": 1,
+        "use_gpu": False,
+        "state": "ERROR",
+        "show_progress": False,
+        "MAX_ITEM_LIST_LENGTH": 10,
+    } | ({"train_neg_sample_args": None} if name == "SASRec" else {})
+    config = Config(model=name, dataset="toy", config_dict=settings)
+    init_seed(1, reproducibility=True)
+    train, _, test = data_preparation(config, create_dataset(config))
+    model = get_model(name)(config, train.dataset)
+    return get_trainer(config["MODEL_TYPE"], name)(config, model), model, train, test
+
+
+ONE_TARGET, SEVERAL = {"LS": "valid_and_test"}, {"RS": [0.7, 0.1, 0.2]}
+
+
+def recbole() -> Names:
+    need_library("recbole")
+    trainer, model, train, sampled_loader = recbole_objects("EASE", "uni100", ONE_TARGET)
+    trainer.fit(train, saved=False, verbose=False)
+    plain, _, _, full_loader = recbole_objects("EASE", "full", ONE_TARGET)
+    plain.model = model
+    theirs = plain.evaluate(full_loader, load_best_model=False)
+
+    def check(names: Names) -> None:
+        near(names["exact"]["Recall@50"].value, theirs["recall@50"])
+        for metric, name in (("Recall@50", "recall@50"), ("NDCG@50", "ndcg@50")):
+            holds(names["result"], metric, theirs[name])
+            assert (
+                names["results"][f"{name}_low"] <= theirs[name] <= names["results"][f"{name}_high"]
+            )
+
+    return {
+        "trainer": trainer, "model": model, "sampled_loader": sampled_loader,
+        "full_loader": full_loader, "check": check,
+    }  # fmt: skip
+
+
+# -- LensKit ---------------------------------------------------------------------------------------
+
+
+def lenskit_lists(lists: dict[int, Any]) -> Any:
+    from lenskit.data import ItemList, ItemListCollection
+
+    named = {user: ItemList(np.asarray(row)) for user, row in lists.items()}
+    return ItemListCollection.from_dict(named, key="user_id")
+
+
+def lenskit() -> Names:
+    need_library("lenskit")
+    import lenskit.batch
+    import pandas as pd
+    from lenskit.als import ImplicitMFScorer
+    from lenskit.data import from_interactions_df
+    from lenskit.metrics import Recall, RunAnalysis
+    from lenskit.pipeline import topn_pipeline
+
+    data, users, items = interactions()
+    train = from_interactions_df(pd.DataFrame({"user_id": data.user, "item_id": data.item}))
+    pipeline = topn_pipeline(ImplicitMFScorer(embedding_size=16, epochs=5))
+    pipeline.train(train)
+    rng, seen, known = np.random.default_rng(0), data.matrix().toarray() > 0, np.unique(data.item)
+    lists = {}
+    for user, item in zip(users.tolist(), items.tolist(), strict=True):
+        free = np.setdiff1d(known[~seen[user, known]], [item])
+        lists[user] = np.append(rng.choice(free, SAMPLED, replace=False), item)
+    test = lenskit_lists({u: [i] for u, i in zip(users.tolist(), items.tolist(), strict=True)})
+    scored = lenskit.batch.score(pipeline, lenskit_lists(lists), n_jobs=1)
+    top = lenskit.batch.recommend(pipeline, users.tolist(), n=50, n_jobs=1)
+    analysis = RunAnalysis(Recall(50)).measure(top, test)
+    theirs = float(analysis.list_summary().loc["Recall@50", "mean"])
+
+    def check(names: Names) -> None:
+        near(names["exact"]["Recall@50"].value, theirs)
+        holds(names["result"], "Recall@50", theirs)
+
+    return {"train": train, "test": test, "scored": scored, "pipeline": pipeline, "check": check}
+
+
+# -- PyKEEN ----------------------------------------------------------------------------------------
+
+
+@cache
+def pykeen_graph() -> tuple[Any, Any]:
+    """Return training and test triples: who likes what, by two relations."""
+    import torch
+    from pykeen.triples import CoreTriplesFactory
+
+    likes = synthetic(200, 300, rng=0)
+    triples = np.stack([likes.user, likes.item % 2, 200 + likes.item], axis=1)
+    factory = CoreTriplesFactory(torch.as_tensor(triples), 500, 2)
+    train, test = factory.split([0.9, 0.1], random_state=0)
+    return train, test
+
+
+def pykeen_evaluated(model: Any, kind: str = "Sampled", **options: Any) -> tuple[Any, Any]:
+    """Return an evaluator that has evaluated the model, and its results."""
+    import pykeen.evaluation
+
+    train, test = pykeen_graph()
+    random.seed(0)  # with which PyKEEN draws its negatives
+    given = {"clear_on_finalize": False} | options
+    if kind == "Sampled":
+        given |= {"evaluation_factory": test, "additional_filter_triples": train.mapped_triples}
+        given.setdefault("num_negatives", 50)
+    evaluator = getattr(pykeen.evaluation, f"{kind.replace('Full', '')}RankBasedEvaluator")(**given)
+    results = evaluator.evaluate(
+        model, test.mapped_triples, additional_filter_triples=[train.mapped_triples],
+        batch_size=64, use_tqdm=False,
+    )  # fmt: skip
+    return evaluator, results
+
+
+@cache
+def pykeen_model() -> Any:
+    from pykeen.models import DistMult
+    from pykeen.training import LCWATrainingLoop
+
+    train, _ = pykeen_graph()
+    model = DistMult(triples_factory=train, embedding_dim=16, random_seed=0)
+    loop = LCWATrainingLoop(model=model, triples_factory=train, optimizer_kwargs={"lr": 0.05})
+    loop.train(train, num_epochs=5, batch_size=256, use_tqdm=False)
+    return model
+
+
+def pykeen() -> Names:
+    need_library("pykeen")
+    train, test = pykeen_graph()
+    evaluator, _ = pykeen_evaluated(pykeen_model())
+    _, full = pykeen_evaluated(pykeen_model(), "Full")
+    theirs = {
+        "Hits@10": float(full.get_metric("tail.realistic.hits@10")),
+        "MRR": float(full.get_metric("tail.realistic.inverse_harmonic_mean_rank")),
+    }
+
+    def check(names: Names) -> None:
+        for metric, value in theirs.items():
+            near(names["exact"][metric].value, value)
+            holds(names["result"], metric, value)
+
+    return {
+        "evaluator": evaluator, "train": train, "test": test, "model": pykeen_model(),
+        "check": check,
+    }  # fmt: skip
+
+
+# -- the other adapters ----------------------------------------------------------------------------
+
+
+def trec() -> Names:
+    need_library("ir_measures")
+    run, qrels = sampled_run()
+    rows = [f"{q} Q0 {d} 0 {s!r} tag" for q, docs in run.items() for d, s in docs.items()]
+    Path("model.run").write_text("\n".join(rows))
+    judged = [f"{q} 0 {d} {r}" for q, docs in qrels.items() for d, r in docs.items()]
+    Path("test.qrels").write_text("\n".join(judged))
+    return {"check": lambda names: _agree_with_ir_measures(names, run, qrels)}
+
+
+def _agree_with_ir_measures(names: Names, run: Names, qrels: Names) -> None:
+    from ir_measures import RR, calc_aggregate
+
+    near((1 / names["found"].ranks).mean(), calc_aggregate([RR], qrels, run)[RR])
+    assert 0.2 < names["result"]["Recall@100"].value < 0.9
+
+
+def torchmetrics() -> Names:
+    need_library("torchmetrics")
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    batches = torch.randn(5, 128, SAMPLED + 1, generator=generator)
+    batches[:, :, 0] += 2 * torch.rand(5, 128, generator=generator)
+
+    def check(names: Names) -> None:
+        values = {name: float(value) for name, value in names["metric"].compute().items()}
+        assert values == pytest.approx({n: e.value for n, e in names["result"].items()}, rel=1e-6)
+
+    return {"batches": list(batches), "check": check}
+
+
+# -- recipes ---------------------------------------------------------------------------------------
+
+
+def ogb() -> Names:
+    need_library("ogb")
+    import torch
+    from ogb.linkproppred import Evaluator
+
     rng = np.random.default_rng(0)
-    likes = rng.random((users, items)) < 0.08
-    likes[:, :30] |= rng.random((users, 30)) < 0.3
-    held = tuple(
-        rng.choice(np.flatnonzero(row), 1 + user % 5, replace=False)
-        for user, row in enumerate(likes)
+    own = torch.as_tensor(rng.normal(2.0, 1.5, 800))
+    others = torch.as_tensor(rng.normal(size=(800, 1000)))
+    theirs = Evaluator("ogbl-citation2").eval({"y_pred_pos": own, "y_pred_neg": others})
+
+    def check(names: Names) -> None:
+        assert np.allclose(1 / names["ranks"], theirs["mrr_list"])
+        assert 0 < names["result"]["Hits@50"].value < 1
+
+    return {"y_pred_pos": own, "y_pred_neg": others, "check": check}
+
+
+def ir_measures() -> Names:
+    need_library("ir_measures")
+    run, qrels = sampled_run()
+    return {
+        "run": run, "qrels": qrels,
+        "check": lambda names: _agree_with_ir_measures(names, run, qrels),
+    }  # fmt: skip
+
+
+def ranx() -> Names:
+    need_library("ranx")
+    from ranx import Qrels, Run, evaluate
+
+    run, qrels = map(lambda kind, given: kind(given), (Run, Qrels), sampled_run())
+    theirs = evaluate(qrels, run, "mrr")
+    return {
+        "run": run, "qrels": qrels,
+        "check": lambda names: near((1 / names["found"].ranks).mean(), theirs),
+    }  # fmt: skip
+
+
+def rectools() -> Names:
+    need_library("rectools")
+    import pandas as pd
+    from implicit.als import AlternatingLeastSquares
+    from rectools.dataset import Dataset
+    from rectools.metrics import Recall
+    from rectools.models import ImplicitALSWrapperModel
+
+    data, users, items = interactions()
+    frame = pd.DataFrame({"user_id": data.user + 1000, "item_id": data.item + 5000})
+    dataset = Dataset.construct(
+        frame.sample(frac=1, random_state=0).assign(weight=1, datetime="2026-01-01")
     )
-    rows = np.repeat(np.arange(users), [len(row) for row in held]), np.concatenate(held)
-    likes[rows] = False
-    # Libraries know only items that somebody has; two users take the others, targets excepted.
-    likes[:2] |= ~likes.any(axis=0)
-    likes[rows] = False
-    return Held(likes, held)
-
-
-class Implicit:
-    """Factors and neighbours."""
-
-    tasks = ("als", "bpr", "bm25")
-    ranked = ()
-
-    def __init__(self) -> None:
-        self.data = held_out()
-        self.train = sparse.csr_matrix(self.data.seen.astype(np.float32))
-        pairs = self.data.pairs
-        self.test = sparse.csr_matrix((np.ones(len(pairs[0])), pairs), shape=self.train.shape)
-
-    def fit(self, kind: str) -> Any:
-        from implicit.als import AlternatingLeastSquares
-        from implicit.bpr import BayesianPersonalizedRanking
-        from implicit.nearest_neighbours import BM25Recommender
-
-        factors = {"factors": 8, "random_state": 0, "num_threads": 1}
-        kinds = {"als": AlternatingLeastSquares, "bpr": BayesianPersonalizedRanking}
-        model = kinds[kind](**factors) if kind in kinds else BM25Recommender(num_threads=1)
-        model.fit(self.train, show_progress=False)
-        return model
-
-    def task(self, kind: str) -> Asked:
-        from implicit.evaluation import ranking_metrics_at_k
-
-        model = self.fit(kind)
-        said = {
-            f"{name}@{k}": value
-            for k in CUTOFFS
-            for name, value in ranking_metrics_at_k(
-                model, self.train, self.test, K=k, show_progress=False
-            ).items()
-        }
-        given = sparse.csr_array(self.train), sparse.coo_array(self.test)
-        task = implicit.task(model, *(given if kind == "bpr" else (self.train, self.test)))
-        return Asked(task, ours("implicit", said), factors=kind != "bm25")
-
-    def refusals(self) -> Refusals:
-        from implicit.als import AlternatingLeastSquares
-
-        ask, train, test, model = implicit.task, self.train, self.test, self.fit("als")
-        return {
-            "must be a fitted model": (ask, AlternatingLeastSquares(), train, test),
-            r"test must be of shape \(120, 200\).*got \(200, 120\)": (ask, model, train, test.T),
-            "a row for each of the model's 120 users": (ask, model, train.T, test.T),
-            "model's 200 items, got 150": (ask, model, train[:, :150], test[:, :150]),
-            "at least one target, got none": (ask, model, train, sparse.csr_matrix(train.shape)),
-        }
-
-
-class Cornac:
-    """Ratings with a threshold, of which some users and items are unknown to training."""
-
-    #: With a plus, unknown users and items are not left out; with a star, the test set holds some
-    #: of what is in training.
-    tasks = ("BPR", "EASE", "EASE+", "EASE*", "MostPop", "MostPop+", "MF+")
-    ranked = ()
-
-    def split(self, *, overlap: bool = False, **options: Any) -> Any:
-        from cornac.eval_methods import BaseMethod, RatioSplit
-
-        users, items = np.nonzero(held_out().seen)
-        stars = np.random.default_rng(1).integers(1, 6, len(users)).tolist()
-        rows = [(f"u{u}", f"i{i}", float(s)) for u, i, s in zip(users, items, stars, strict=True)]
-        if overlap:
-            random.Random(1).shuffle(rows)
-            train, test = rows[: len(rows) * 4 // 5], rows[len(rows) * 3 // 4 :]
-            return BaseMethod.from_splits(train, test, rating_threshold=3.0, **options)
-        return RatioSplit(
-            rows, test_size=0.15, val_size=0.05, rating_threshold=3.0, seed=1, **options
-        )
-
-    def task(self, kind: str) -> Asked:
-        import cornac as library
-        from cornac.eval_methods.base_method import ranking_eval
-
-        name, exclude_unknowns = kind.rstrip("+*"), not kind.endswith("+")
-        method = self.split(overlap=kind.endswith("*"), exclude_unknowns=exclude_unknowns)
-        options = {"BPR": {"k": 8, "max_iter": 20, "seed": 1}, "MF": {"k": 4, "seed": 1}}
-        model = getattr(library.models, name)(**options.get(name, {}))
-        model.fit(method.train_set)
-        metrics = library.metrics
-        cut = (metrics.Recall, metrics.NDCG, metrics.Precision, metrics.HitRatio)
-        whole = [metrics.MRR(), metrics.AUC(), metrics.MAP(), metrics.NDCG()]
-        said = {}
-        # Apart: with others at some K, Cornac sorts no further than that K.
-        for asked in ([metric(k=k) for metric in cut for k in CUTOFFS], whole):
-            found, _ = ranking_eval(
-                model, asked, method.train_set, method.test_set, method.val_set,
-                rating_threshold=3.0, exclude_unknowns=exclude_unknowns,
-            )  # fmt: skip
-            said |= dict(zip([m.name.removesuffix("@-1") for m in asked], found, strict=True))
-        # Cornac breaks ties by place, and the popular model ties often.
-        factors = {"BPR": True, "EASE": False}.get(kind)
-        task = cornac.task(model, method)
-        return Asked(task, ours("cornac", said), ties=name == "MostPop", factors=factors)
-
-    def refusals(self) -> Refusals:
-        import cornac as library
-
-        method, model, session = self.split(), library.models.MostPop(), library.models.SPop()
-        session.num_items = 5
-        empty = library.eval_methods.BaseMethod()
-        return {
-            "model must be fitted, got MostPop": (cornac.task, model, method),
-            "must have a training and a test set": (cornac.task, model, empty),
-            r"must score items for a user alone.*history_items": (cornac.task, session, method),
-        }
-
-
-class LensKit:
-    """Pipelines, and item lists with names that are no numbers from 0."""
-
-    tasks = ranked = ("als", "knn")
-
-    def __init__(self) -> None:
-        from lenskit.data import from_interactions_df
-
-        self.data = held_out()
-        self.train = from_interactions_df(self.data.frame())
-        self.test = self.collection(dict(enumerate(self.data.held)))
-        self.one = self.collection({u: [item] for u, item in enumerate(self.data.target)})
-
-    def collection(self, lists: dict[int, Any]) -> Any:
-        from lenskit.data import ItemList, ItemListCollection
-
-        named = {1000 + user: ItemList(5000 + np.asarray(row)) for user, row in lists.items()}
-        return ItemListCollection.from_dict(named, key="user_id")
-
-    def pipeline(self, kind: str) -> Any:
-        from lenskit.als import ImplicitMFScorer
-        from lenskit.knn import ItemKNNScorer
-        from lenskit.pipeline import topn_pipeline
-
-        als = ImplicitMFScorer(embedding_size=8, epochs=3)
-        knn = ItemKNNScorer(max_nbrs=20, feedback="implicit")
-        made = topn_pipeline(als if kind == "als" else knn)
-        made.train(self.train)
-        return made
-
-    def task(self, kind: str) -> Asked:
-        import lenskit as library
-        from lenskit import metrics
-        from lenskit.metrics import ranking
-
-        pipeline, names = self.pipeline(kind), (1000 + self.data.users).tolist()
-        analysis, shifted = metrics.RunAnalysis(), ranking.LogRankWeight(offset=1)
-        for k in CUTOFFS:
-            for metric in (metrics.Recall, metrics.Hit, metrics.RecipRank, metrics.Precision):
-                analysis.add_metric(metric(k))
-            analysis.add_metric(ranking.AveragePrecision(k))
-            name = f"NDCG(weight=LogRankWeight(offset=1))@{k}"
-            analysis.add_metric(metrics.NDCG(k, weight=shifted), label=name)
-        lists = library.batch.recommend(pipeline, names, n=max(CUTOFFS), n_jobs=1)
-        said = analysis.measure(lists, self.test).list_summary()["mean"].to_dict()
-        wanted = ours("lenskit", said)
-        # No list is shorter than K, so that precision is what it is elsewhere.
-        wanted |= {f"Precision@{k}": float(said[f"Precision@{k}"]) for k in CUTOFFS}
-        task = lenskit.task(pipeline, self.train, self.test)
-        return Asked(task, wanted, ties=kind == "knn")
-
-    def targets(self, kind: str) -> Ranked:
-        import lenskit as library
-
-        rng, lists = np.random.default_rng(0), {}
-        for user, target in enumerate(self.data.target):
-            free = np.setdiff1d(np.flatnonzero(~self.data.seen[user]), [target])
-            lists[user] = np.append(rng.choice(free, SAMPLED, replace=False), target)
-        scored = library.batch.score(self.pipeline(kind), self.collection(lists), n_jobs=1)
-        better, tied = np.zeros((2, len(self.data.target)), dtype=int)
-        for key, row in scored:
-            user, values = key.user_id - 1000, np.nan_to_num(row.scores(), nan=-1e9)
-            own = values[row.ids() - 5000 == self.data.target[user]]
-            better[user], tied[user] = (values > own).sum(), (values == own).sum() - 1
-        items = dict(zip((1000 + self.data.users).tolist(), self.data.items.tolist(), strict=True))
-        rank = partial(lenskit.targets, scored, self.one, items=items, sampled=SAMPLED)
-        return Ranked(rank, better, tied, self.data.items, SAMPLED)
-
-    def refusals(self) -> Refusals:
-        import lenskit as library
-
-        train, test = self.train, self.test
-        scored = library.batch.score(
-            self.pipeline("als"), self.collection({0: [0, 1, 2]}), n_jobs=1
-        )
-        rank, ask = partial(lenskit.targets, items=50), partial(lenskit.task, self.pipeline("als"))
-        many = partial(rank, sampled=99)
-        return {
-            "scored must hold lists with scores, got none for 1000": (rank, test, test),
-            "scored must hold every target, got": (rank, scored, test),
-            "must hold sampled = 99 items .* got 2": (many, scored, self.collection({0: [1]})),
-            "test must hold at least one item list": (ask, train, self.collection({})),
-            "each item of test must be known .*4993": (ask, train, self.collection({0: [-7]})),
-            "each user of test must be known .*993": (ask, train, self.collection({-7: [0]})),
-        }
-
-
-class RecTools:
-    """Tables and models, with the rows of the data set in no order."""
-
-    tasks = ("als", "ease", "knn", "svd", "popular")
-    ranked = ("score", "rank")
-
-    def __init__(self) -> None:
-        from rectools.dataset import Dataset
-
-        self.data = held_out()
-        frame = self.data.frame().sample(frac=1, random_state=0)
-        self.dataset = Dataset.construct(frame.assign(weight=1, datetime="2026-01-01"))
-        self.test = self.data.named(*self.data.pairs)
-        self.one = self.data.named(self.data.users, self.data.target)
-
-    def fit(self, kind: str) -> Any:
-        from implicit.als import AlternatingLeastSquares
-        from implicit.nearest_neighbours import CosineRecommender
-        from rectools import models
-
-        als = AlternatingLeastSquares(factors=8, num_threads=1, random_state=0)
-        cosine = CosineRecommender(K=10, num_threads=1)
-        kinds = {
-            "als": lambda: models.ImplicitALSWrapperModel(als),
-            "ease": lambda: models.EASEModel(regularization=50.0),
-            "knn": lambda: models.ImplicitItemKNNWrapperModel(cosine),
-            "svd": lambda: models.PureSVDModel(factors=8),
-            "popular": models.PopularModel,
-        }
-        return kinds[kind]().fit(self.dataset)
-
-    def recommend(self, model: Any, k: int) -> Any:
-        users = self.one["user_id"].to_numpy()
-        return model.recommend(users=users, dataset=self.dataset, k=k, filter_viewed=True)
-
-    def task(self, kind: str) -> Asked:
-        model = self.fit(kind)
-        from rectools import metrics
-
-        kinds = {
-            "Precision": metrics.Precision,
-            "Precision(r_precision=True)": partial(metrics.Precision, r_precision=True),
-            "Recall": metrics.Recall,
-            "HitRate": metrics.HitRate,
-            "MAP": metrics.MAP,
-            "NDCG(divide_by_achievable=True)": partial(metrics.NDCG, divide_by_achievable=True),
-            "MRR": metrics.MRR,
-        }
-        made = {f"{name}@{k}": metric(k=k) for name, metric in kinds.items() for k in CUTOFFS}
-        reco = self.recommend(model, max(CUTOFFS))
-        wanted = ours("rectools", metrics.calc_metrics(made, reco, self.test))
-        task = rectools.task(model, self.dataset, self.test)
-        ties, factors = kind in {"knn", "popular"}, kind in {"als", "svd"}
-        return Asked(task, wanted, ties=ties, factors=factors)
-
-    def targets(self, kind: str) -> Ranked:
-        table = self.recommend(self.fit("ease"), len(self.data.seen[0]))
-        found = self.one.merge(table, on=["user_id", "item_id"]).sort_values("user_id")
-        items = dict(zip(self.one["user_id"], self.data.items, strict=True))
-        given = table if kind == "score" else table.drop(columns="score")
-        rank, better = partial(rectools.targets, given, self.one, items=items), found["rank"] - 1
-        return Ranked(rank, better, np.zeros(len(found)), self.data.items, self.data.items - 1)
-
-    def refusals(self) -> Refusals:
-        model, test = self.fit("popular"), self.test
-        table, rank = self.recommend(model, 5), partial(rectools.targets, items=50)
-        pairs, unknown = table[["user_id", "item_id"]], test.assign(item_id=3)
-        return {
-            "reco must have the columns user_id, item_id, got": (rank, table[["item_id"]], test),
-            "reco must have the columns rank, got user_id, item_id": (rank, pairs, test),
-            "reco must hold every target, got": (rank, table, test),
-            "each item of interactions must be known .* such as 3": (
-                rectools.task, model, self.dataset, unknown
-            ),
-        }  # fmt: skip
-
-
-class PyKEEN:
-    """A random graph; a question is a user."""
-
-    tasks = tuple(f"{m}-{s}" for m in ("DistMult", "TransE") for s in ("head", "tail", "both"))
-    ranked = ("DistMult-both", "TransE-tail")
-
-    def __init__(self) -> None:
-        import torch
-        from pykeen.triples import CoreTriplesFactory
-
-        rng = np.random.default_rng(0)
-        triples = np.unique(rng.integers(0, (150, 3, 150), size=(900, 3)), axis=0)
-        factory = CoreTriplesFactory(torch.as_tensor(triples), 150, 3)
-        self.train, self.test = factory.split([0.8, 0.2], random_state=0)
-
-    def fit(self, kind: str) -> Any:
-        import pykeen.models
-
-        made = getattr(pykeen.models, kind)
-        return made(triples_factory=self.train, embedding_dim=8, random_seed=0)
-
-    def full(self) -> Any:
-        from pykeen.evaluation import RankBasedEvaluator
-
-        return RankBasedEvaluator(clear_on_finalize=False)
-
-    def sampled(self, negatives: int = 20, *, clear: bool = False) -> Any:
-        from pykeen.evaluation import SampledRankBasedEvaluator
-
-        random.seed(0)  # with which PyKEEN draws its negatives
-        return SampledRankBasedEvaluator(
-            self.test,
-            additional_filter_triples=self.train.mapped_triples,
-            num_negatives=negatives,
-            clear_on_finalize=clear,
-        )
-
-    def by_relation(self) -> tuple[Any, np.ndarray]:
-        """Return an evaluator whose negatives come from 60 entities of each relation, and these."""
-        import torch
-        from pykeen.evaluation import SampledRankBasedEvaluator
-
-        rng = np.random.default_rng(0)
-        pools = np.zeros((3, 150), dtype=bool)
-        for relation in range(3):
-            pools[relation, 45 * relation : 45 * relation + 60] = True
-        true = {
-            tuple(row) for part in (self.train, self.test) for row in part.mapped_triples.tolist()
-        }
-        drawn: dict[int, list[np.ndarray]] = {0: [], 2: []}
-        for row in self.test.mapped_triples.tolist():
-            for column, lists in drawn.items():
-                others = [
-                    [*row[:column], e, *row[column + 1 :]] for e in np.flatnonzero(pools[row[1]])
-                ]
-                free = [each[column] for each in others if tuple(each) not in true]
-                lists.append(rng.choice(free, 20, replace=False))
-        heads, tails = (torch.as_tensor(np.array(lists)) for lists in drawn.values())
-        evaluator = SampledRankBasedEvaluator(
-            self.test, head_negatives=heads, tail_negatives=tails, clear_on_finalize=False
-        )
-        self.run(evaluator, self.fit("DistMult"))
-        return evaluator, pools
-
-    def run(self, evaluator: Any, model: Any, rows: int | None = None) -> Any:
-        return evaluator.evaluate(
-            model,
-            self.test.mapped_triples[:rows],
-            additional_filter_triples=[self.train.mapped_triples],
-            batch_size=64,
-            use_tqdm=False,
-        )
-
-    @staticmethod
-    def sides(side: str) -> tuple[str, ...]:
-        return ("head", "tail") if side == "both" else (side,)
-
-    def task(self, kind: str) -> Asked:
-        from pykeen.metrics.ranking import AdjustedHitsAtK
-
-        name, side = kind.split("-")
-        model = self.fit(name)
-        evaluator = self.full()
-        result = self.run(evaluator, model)
-        names = {
-            "MRR": "inverse_harmonic_mean_rank",
-            "MR": "arithmetic_mean_rank",
-            "AMR": "adjusted_arithmetic_mean_rank",
-            "AMRI": "adjusted_arithmetic_mean_rank_index",
-            "AMRR": "adjusted_inverse_harmonic_mean_rank",
-        }
-        names |= {f"Hits@{k}": f"hits@{k}" for k in CUTOFFS}
-        wanted = {
-            name: float(result.get_metric(f"{side}.realistic.{theirs}"))
-            for name, theirs in names.items()
-        }
-        # By name, PyKEEN knows adjusted hits at its default K alone.
-        ranks, among = (
-            np.concatenate([np.concatenate(held[part]) for part in sides])
-            for held, sides in (
-                (evaluator.ranks, [(part, "realistic") for part in self.sides(side)]),
-                (evaluator.num_candidates, self.sides(side)),
-            )
-        )
-        for k in CUTOFFS:
-            wanted[f"AHits@{k}"] = float(AdjustedHitsAtK(k=k)(ranks, among))
-        task = pykeen.task(model, self.test, known=self.train, side=side)
-        return Asked(task, wanted, 1e-7)  # ranks of single precision
-
-    def targets(self, kind: str) -> Ranked:
-        name, side = kind.split("-")
-        model, sides = self.fit(name), self.sides(side)
-        few, full = self.sampled(), self.full()
-        for evaluator in (few, full):
-            self.run(evaluator, model)
-        best, worst = (
-            np.concatenate([np.concatenate(few.ranks[part, rule]) for part in sides])
-            for rule in ("optimistic", "pessimistic")
-        )
-        # Filtered evaluation tells how many entities compete: the N of each question.
-        items = np.concatenate([np.concatenate(full.num_candidates[part]) for part in sides])
-        rank = partial(pykeen.targets, few, known=self.train, side=side)
-        return Ranked(rank, best - 1, worst - best, items, 20)
-
-    def refusals(self) -> Refusals:
-        from pykeen.evaluation import OGBEvaluator
-
-        model, rank = self.fit("DistMult"), pykeen.targets
-        cleared, partly, crowded = self.sampled(clear=True), self.sampled(), self.sampled(149)
-        for evaluator, rows in ((cleared, None), (partly, 50), (crowded, None)):
-            self.run(evaluator, model, rows)
-        flat, factory = np.zeros((4, 2), dtype=int), "must be a triples factory or an integer array"
-        narrow, pools = self.by_relation()
-        return {
-            "they were drawn by relation": (partial(rank, known=self.train), narrow),
-            "got a negative outside": (
-                partial(rank, known=self.train, among={"head": pools, "tail": ~pools}), narrow
-            ),
-            "got an OGBEvaluator": (rank, OGBEvaluator(evaluation_factory=self.test)),
-            "must be a SampledRankBasedEvaluator, got RankBased": (rank, self.full()),
-            "got none; make it with clear_on_finalize=False": (rank, cleared),
-            "side must be one of head, tail, both": (partial(rank, side="relation"), partly),
-            "each of its 180 triples once, got 50 ranks": (rank, partly),
-            "negatives must be different entities, got 149": (
-                partial(rank, known=self.train), crowded
-            ),
-            f"triples {factory}": (pykeen.task, model, flat),
-            f"known {factory}": (partial(pykeen.task, known=object()), model, self.test),
-        }  # fmt: skip
-
-
-class RecBole:
-    """Loaders and trained models of one small data set, which RecBole reads from a folder."""
-
-    tasks = ("BPR", "EASE", "NeuMF", "SASRec")
-    ranked = ()
-    one_target, several = {"LS": "valid_and_test"}, {"RS": [0.7, 0.1, 0.2]}
-
-    def __init__(self) -> None:
-        self.kept = tempfile.TemporaryDirectory()  # gone with this object
-        folder = Path(self.kept.name)
-        (folder / "toy").mkdir()
-        rng = np.random.default_rng(0)
-        pairs = zip(*np.nonzero(held_out(100, 150).seen), strict=True)
-        rows = [f"u{u}\ti{i}\t{rng.integers(10**6)}" for u, i in pairs]
-        header = "user_id:token\titem_id:token\ttimestamp:float"
-        (folder / "toy" / "toy.inter").write_text("\n".join([header, *rows]))
-        self.folder = str(folder)
-
-    def settings(self, mode: str, split: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "data_path": self.folder,
-            "load_col": {"inter": ["user_id", "item_id", "timestamp"]},
-            "checkpoint_dir": self.folder,
-            "eval_args": {"split": split, "order": "TO", "group_by": "user", "mode": mode},
-            "metrics": ["Hit", "NDCG", "MRR", "MAP", "Recall", "Precision"],
-            "topk": list(CUTOFFS),
-            "metric_decimal_place": 12,
-            "epochs": 1,
-            "use_gpu": False,
-            "state": "ERROR",
-            "MAX_ITEM_LIST_LENGTH": 10,
-        }
-
-    def prepare(self, name: str, mode: str, split: dict[str, Any]) -> tuple[Any, Any, Any]:
-        from recbole.config import Config
-        from recbole.data import create_dataset, data_preparation
-        from recbole.utils import init_seed
-
-        options = {"train_neg_sample_args": None} if name == "SASRec" else {}
-        settings = self.settings(mode, split) | options
-        config = Config(model=name, dataset="toy", config_dict=settings)
-        init_seed(1, reproducibility=True)
-        train, _, test = data_preparation(config, create_dataset(config))
-        return config, train, test
-
-    def train(self, name: str, mode: str, split: dict[str, Any]) -> tuple[Any, Any, Any]:
-        from recbole.utils import get_model, get_trainer
-
-        config, train, test = self.prepare(name, mode, split)
-        model = get_model(name)(config, train.dataset)
-        trainer = get_trainer(config["MODEL_TYPE"], name)(config, model)
-        trainer.fit(train, saved=False, verbose=False)
-        return model, test, trainer.evaluate(test, load_best_model=False)
-
-    def task(self, kind: str) -> Asked:
-        model, test, results = self.train(kind, "full", self.several)
-        task = recbole.task(model, test)
-        return Asked(task, ours("recbole", results), ties=kind == "EASE")
-
-    def refusals(self) -> Refusals:
-        model, full, _ = self.train("EASE", "full", self.several)
-        several, one, popular = (
-            self.prepare("EASE", mode, split)[2]
-            for mode, split in (
-                ("uni50", self.several), ("uni50", self.one_target), ("pop50", self.one_target)
-            )
-        )  # fmt: skip
-        rank, printed = recbole.targets, recbole.published
-        return {
-            "loader must draw items uniformly, got 'popularity'": (rank, model, popular),
-            "one target for each user, got up to": (printed, {"hit@10": 0.5}, several),
-            "one of hit, .* got itemcoverage@10": (printed, {"itemcoverage@10": 0.5}, one),
-            "must be made under mode: full, got NegSample": (recbole.task, model, one),
-            "must be made under mode: uniN, got FullSort": (rank, model, full),
-        }
-
-
-LIBRARIES: dict[str, Any] = {
-    "implicit": Implicit,
-    "cornac": Cornac,
-    "lenskit": LensKit,
-    "rectools": RecTools,
-    "pykeen": PyKEEN,
-    "recbole": RecBole,
+    test = pd.DataFrame({"user_id": users + 1000, "item_id": items + 5000})
+    als = AlternatingLeastSquares(factors=16, iterations=5, num_threads=1, random_state=0)
+    model = ImplicitALSWrapperModel(als).fit(dataset)
+    top = model.recommend(
+        users=test["user_id"].to_numpy(), dataset=dataset, k=10, filter_viewed=True
+    )
+    theirs = Recall(k=10).calc(top, test)
+    return {
+        "model": model, "dataset": dataset, "test": test,
+        "check": lambda names: near(names["exact"]["Recall@10"].value, theirs),
+    }  # fmt: skip
+
+
+def cornac() -> Names:
+    need_library("cornac")
+    import cornac
+    from cornac.eval_methods.base_method import ranking_eval
+
+    data = synthetic(USERS, ITEMS, rng=0)
+    ratings = [(f"u{u}", f"i{i}", 1.0) for u, i in zip(data.user, data.item, strict=True)]
+    method = cornac.eval_methods.RatioSplit(ratings, test_size=0.1, rating_threshold=1.0, seed=1)
+    model = cornac.models.BPR(k=16, max_iter=20, seed=1)
+    model.fit(method.train_set)
+    metrics = [cornac.metrics.Recall(k=10), cornac.metrics.NDCG(k=10)]
+    theirs, _ = ranking_eval(
+        model, metrics, method.train_set, method.test_set, rating_threshold=1.0,
+        exclude_unknowns=True,
+    )  # fmt: skip
+
+    def check(names: Names) -> None:
+        for metric, value in zip(("Recall@10", "NDCG@10"), theirs, strict=True):
+            near(names["exact"][metric].value, value)
+
+    return {"model": model, "method": method, "check": check}
+
+
+def implicit() -> Names:
+    need_library("implicit")
+    from implicit.als import AlternatingLeastSquares
+    from implicit.evaluation import ranking_metrics_at_k
+    from implicit.nearest_neighbours import BM25Recommender
+
+    data, *pairs = interactions()
+    train = sparse.csr_matrix(data.matrix(), dtype="float32")
+    test = sparse.csr_matrix((np.ones(len(pairs[0])), pairs), shape=train.shape)
+    als = AlternatingLeastSquares(factors=16, iterations=5, num_threads=1, random_state=0)
+    bm25 = BM25Recommender(num_threads=1)
+    theirs = []
+    for model in (als, bm25):
+        model.fit(train, show_progress=False)
+        theirs.append(ranking_metrics_at_k(model, train, test, K=10, show_progress=False))
+
+    def check(names: Names) -> None:
+        near(names["exact"]["NDCG@10"].value, theirs[0]["ndcg"])
+        near(names["exact"]["AP(norm=min)@10"].value, theirs[0]["map"])
+        near(names["nearest"]["NDCG@10"].value, theirs[1]["ndcg"], 0.01)  # ties
+
+    return {"als": als, "bm25": bm25, "train": train, "test": test, "check": check}
+
+
+def lightning() -> Names:
+    need_library("lightning")
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.users, self.items = torch.nn.Embedding(512, 8), torch.nn.Embedding(ITEMS, 8)
+
+        def forward(self, users: Any, candidates: Any) -> Any:
+            return (self.users(users)[:, None] * self.items(candidates)).sum(dim=2)
+
+    model = Model()
+    with torch.no_grad():
+        scores = model.users.weight @ model.items.weight.T
+    target = (scores + 6 * torch.randn_like(scores)).argmax(dim=1)
+    drawn = torch.randint(ITEMS - 1, (512, SAMPLED))
+    drawn += drawn >= target[:, None]  # anything but the target
+    rows = TensorDataset(torch.arange(512), torch.cat([target[:, None], drawn], dim=1))
+    above = (scores > scores.gather(1, target[:, None])).sum(dim=1).numpy()
+
+    def check(names: Names) -> None:
+        near(names["logged"]["val/Recall@50"], (above < 50).mean(), 0.1)
+
+    return {"model": model, "loader": DataLoader(rows, batch_size=64), "check": check}
+
+
+def dask() -> Names:
+    need_library("dask")
+    import dask.dataframe as dd
+    import pandas as pd
+
+    import unsample
+
+    ranks = np.random.default_rng(0).integers(1, 101, 1000)
+    frame = dd.from_pandas(pd.DataFrame({"rank": ranks}), npartitions=3)
+    wanted = unsample.RankCounts.from_ranks(ranks, items=3706, sampled=99)
+
+    def check(names: Names) -> None:
+        assert names["result"].counts == wanted
+
+    return {"frame": frame, "check": check}
+
+
+def knowledge_graph() -> Names:
+    rng = np.random.default_rng(0)
+    triples = np.unique(rng.integers(0, (60, 3, 60), size=(800, 3)), axis=0)
+    rng.shuffle(triples)
+    train, test = triples[100:], triples[:100]
+    table = rng.normal(size=(60, 3, 60))
+
+    def check(names: Names) -> None:
+        true, ranks = set(map(tuple, triples.tolist())), []
+        for head, relation, tail in test.tolist():
+            row = table[head, relation]
+            others = [e for e in range(60) if (head, relation, e) not in true]
+            ranks.append(1 + sum(row[e] > row[tail] for e in others))
+        near(names["exact"]["Hits@10"].value, (np.array(ranks) <= 10).mean())
+
+    score = lambda h, r, t: table[h, r, t]  # noqa: E731  # as a reader's function
+    return {"train": train, "test": test, "score": score, "entities": 60, "check": check}
+
+
+#: Sections of docs/libraries.md -> what makes the objects that their code names.
+SECTIONS: dict[str, Callable[[], Names]] = {
+    "RecBole": recbole,
+    "LensKit": lenskit,
+    "PyKEEN": pykeen,
+    "TREC files": trec,
+    "TorchMetrics": torchmetrics,
+    "OGB and TGB": ogb,
+    "ir_measures": ir_measures,
+    "ranx": ranx,
+    "RecTools": rectools,
+    "Cornac": cornac,
+    "implicit": implicit,
+    "Lightning": lightning,
+    "Dask": dask,
+    "Knowledge graphs without PyKEEN": knowledge_graph,
 }

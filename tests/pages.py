@@ -30,7 +30,7 @@ def sampled_ranks(shape: float = 0.5) -> np.ndarray:
 
 
 def _estimate(shape: float = 0.5, **options: Any) -> unsample.Estimates:
-    settings = {"items": ITEMS, "sampled": SAMPLED, "metrics": METRICS, "resamples": 20}
+    settings = {"items": ITEMS, "sampled": SAMPLED, "metrics": METRICS}
     return unsample.estimate(sampled_ranks(shape), **settings | options)
 
 
@@ -56,7 +56,7 @@ def _evaluated() -> Any:
     users, catalogue = np.random.default_rng(0).normal(size=(2, 300, 8))
     targets = np.arange(300), np.arange(300)
     return unsample.evaluate(
-        (users, catalogue), targets, items=300, design="certified", metrics="NDCG@10", resamples=20
+        (users, catalogue), targets, items=300, design="certified", metrics="NDCG@10"
     )
 
 
@@ -66,7 +66,7 @@ def _audited() -> unsample.Audit:
 
 
 def _beside_truth() -> unsample.Estimates:
-    truth = unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS, resamples=0)
+    truth = unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS)
     result = _estimate(method=["naive", "auto"])
     return replace(result, truth={name: held.value for name, held in truth.items()})
 
@@ -74,13 +74,13 @@ def _beside_truth() -> unsample.Estimates:
 _MAKERS: dict[str, Callable[[], Any]] = {
     "estimate": lambda: _estimate(method="auto"),
     "methods": lambda: _estimate(method=["naive", "mle", "bv(gamma=0.01)"], candidates="unseen"),
-    "exact": lambda: unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS, resamples=20),
+    "exact": lambda: unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS),
     "groups": lambda: {EVIL: _estimate(method="mle"), "b": _estimate(1.0, method="mle")},
     "compare": _comparison,
     "published": _published,
     "evaluate": _evaluated,
     "truth": _beside_truth,
-    "plan": lambda: unsample.plan(items=ITEMS, users=500, repeats=4),
+    "plan": lambda: unsample.plan(items=ITEMS, users=500),
     "audit": _audited,
 }
 KINDS = tuple(_MAKERS)

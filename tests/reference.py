@@ -61,29 +61,6 @@ def metric_weights(name: str, k: int, items: int) -> np.ndarray:
     return np.array([kernel(rank) if rank <= k else 0.0 for rank in ranks])
 
 
-def adjusted_for_chance(name: str, k: int | None, ranks: list[int], items: list[int]) -> float:
-    """A metric of knowledge graphs from its definition: every rank is as likely by chance."""
-
-    def mean(weights):
-        return sum(weights) / len(weights)
-
-    def by_chance(kernel):
-        return mean([mean([kernel(rank) for rank in range(1, size + 1)]) for size in items])
-
-    kernel = {
-        "AHits": lambda rank: float(rank <= k),
-        "AMRR": lambda rank: 1.0 / rank,
-        "AMRI": lambda rank: rank,
-        "AMR": lambda rank: rank,
-    }[name]
-    value, expected = mean([kernel(rank) for rank in ranks]), by_chance(kernel)
-    if name == "AMR":
-        return value / expected
-    if name == "AMRI":
-        return 1.0 - (value - 1.0) / (expected - 1.0)
-    return (value - expected) / (1.0 - expected)
-
-
 def em(likelihood: np.ndarray, histogram: np.ndarray, iterations: int) -> np.ndarray:
     """The paper's update, one rank r at a time."""
     items = len(likelihood)
@@ -252,3 +229,10 @@ def power_law(likelihood: np.ndarray, histogram: np.ndarray) -> np.ndarray:
         options={"xatol": 1e-12},
     )
     return power_law_mass(items, found.x)
+
+
+def bootstrap(counts, size: int, rng: int = 0) -> np.ndarray:
+    """Draw targets anew: the weights of the cells, one row for each sample."""
+    shares = counts.weight / counts.weight.sum()
+    drawn = np.random.default_rng(rng).multinomial(counts.total, shares, size=size)
+    return drawn.astype(np.float64)

@@ -94,9 +94,9 @@ def test_how_much_too_high_is_said_only_where_it_is_certain():
 
 
 def test_a_plan_is_that_of_the_command():
-    given = {"items": "400", "users": "500", "budget": "20,000", "repeats": "4"}
+    given = {"items": "400", "users": "500", "budget": "20,000"}
     held, found = answer("plan", **given, metrics="NDCG@10", precision="5 %")
-    result = unsample.plan(items=400, users=500, budget=20_000, repeats=4, precision=0.05)
+    result = unsample.plan(items=400, users=500, budget=20_000, precision=0.05)
     assert held.numbers() == result.to_json()
     assert found["sentences"] == [result.recommendation]
     assert found["chart"]["kind"] == "lines"
@@ -118,7 +118,7 @@ def test_one_file_is_estimated_and_several_are_compared(files):
 def test_the_command_that_is_shown_gives_the_same(files, run):
     for calculator, chosen, fields in (
         ("published", [], PAPER),
-        ("plan", [], {"items": "400", "users": "500", "precision": "10 %", "repeats": "3"}),
+        ("plan", [], {"items": "400", "users": "500", "difference": "80 %"}),
         ("ranks", [files / "good.csv"], {**ROOM, "metrics": "Recall@20"}),
         ("ranks", [files / "both.csv"], {**ROOM, "by": "model"}),
         ("ranks", [files / "good.csv", files / "bad.csv"], ROOM),
@@ -156,7 +156,8 @@ WRONG = {
         ({"budget": "10"}, "budget", "budget must be an integer of at least 1000"),
         ({"odds": "-1"}, "odds", "odds must be a finite number greater than 0"),
         ({"metrics": "NDCG@10, NDCG@20"}, "metrics", "metrics must be one metric to plan for"),
-        ({"repeats": "1"}, "repeats", "repeats must be an integer of at least 2"),
+        ({"difference": "much"}, "difference", "difference must be a finite number greater than 0"),
+        ({"difference": "5 %", "precision": "5 %"}, "precision", "precision must be left out"),
     ],
 }
 

@@ -30,7 +30,7 @@ def _estimate(drawn, bundled, **options):
         drawn,
         items=bundled.items,
         sampled=99,
-        **{"metrics": METRICS, "candidates": "unseen", "resamples": 0, **options},
+        **{"metrics": METRICS, "candidates": "unseen", **options},
     )
 
 
@@ -84,7 +84,7 @@ def test_unknown_candidates_and_kinds_make_it_wider(bundled, drawn):
 @pytest.mark.parametrize("ranks", [[1, 2, 50], [61] * 4000])
 def test_few_targets_and_data_unlike_all_others_keep_to_the_guarantee(ranks):
     sampled = ranks if len(ranks) < 10 else draw_sampled_ranks(ranks, items=400, sampled=99, rng=0)
-    result = unsample.estimate(sampled, items=400, sampled=99, metrics="Recall@50", resamples=0)
+    result = unsample.estimate(sampled, items=400, sampled=99, metrics="Recall@50")
     entry = result["Recall@50"]
     assert entry.interval() == entry.interval(kind="guaranteed")
 

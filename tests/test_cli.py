@@ -26,7 +26,7 @@ def ranks(tmp_path):
 
 
 DESIGN = ("--items", 400, "--sampled", 30)
-CALL = (*DESIGN, "-m", "Recall@2", "--method", "naive", "--resamples", 0)
+CALL = (*DESIGN, "-m", "Recall@2", "--method", "naive")
 RESULTS = ("estimate", "compare", "published", "plan", "audit")
 
 
@@ -65,7 +65,6 @@ def test_the_table_goes_to_stdout_and_warnings_to_stderr(ranks, run):
     assert code == 0
     assert out.startswith("80 targets, 30 of 400 items sampled with replacement")
     assert "warning" not in out
-    assert "resolution: " in out
     assert err.count("warning:") == 1
 
 
@@ -82,17 +81,6 @@ def test_groups_stand_in_one_table(tmp_path, run):
     ]
     code, out, _ = run("estimate", path, "--by", "model")
     assert "A: 13 targets" in out
-    assert "resolution of B: " in out
-
-
-def test_the_resolution_of_many_groups_is_not_waited_for(tmp_path, run):
-    path = tmp_path / "ranks.csv"
-    rows = "".join(f"{rank},9,100,m{model}\n" for model in range(8) for rank in (1, 2, 5))
-    path.write_text("rank,sampled,items,model\n" + rows)
-    code, out, _ = run("estimate", path, "--by", "model")
-    assert code == 0
-    assert out.count("resolution of m") == 5
-    assert "resolution of 3 more" in out
 
 
 def test_without_replacement(tmp_path, run):
@@ -150,7 +138,6 @@ BAD_CALLS = {
     "column": ([*DESIGN, "--column", "=x"], "column must be given as ROLE=NAME"),
     "rows": ([*DESIGN, "--rows", "rank"], "did you mean ranks"),
     "ties": ([*DESIGN, "--ties", "rand"], "did you mean random"),
-    "resamples": ([*DESIGN, "--resamples", "-1"], "resamples must be"),
     "rng": ([*DESIGN, "--rng", "-1"], "rng must be"),
     "popularity": ([*DESIGN, "--sampler", "popularity"], "sampler must be"),
     "not a number": (["--items", "many", "--sampled", "9"], "--items"),

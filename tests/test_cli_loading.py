@@ -109,7 +109,7 @@ def test_completion_loads_nothing_that_takes_time(words):
 
 
 def test_a_verb_loads_what_it_uses():
-    call = ("estimate", RANKS, *DESIGN, "-m", "Recall@50", "--method", "naive", "--resamples", "0")
+    call = ("estimate", RANKS, *DESIGN, "-m", "Recall@50", "--method", "naive")
     (loaded,) = _loaded_by([call]).values()
     # scipy itself looks for versions of what is installed.
     assert set(loaded) - {"importlib.metadata"} == {"numpy", "scipy", "unsample.answers"}
@@ -145,7 +145,6 @@ def test_words_of_help_are_those_of_the_library():
     assert _words.NEGATIVES == evidence.NEGATIVES
     assert _words.CANDIDATES == datasets.CANDIDATES
     assert _words.PRIOR_KINDS == answers.PRIOR_KINDS
-    assert _words.ERRORS == answers.ERRORS
     assert _words.CORRECTIONS == answers.CORRECTIONS
     assert set(_words.PLOTS) == set(_plots._FORMATS)
     assert tuple(paper.ESTIMATORS) == lab_cli.ESTIMATORS
@@ -156,7 +155,6 @@ def test_words_of_help_are_those_of_the_library():
     [
         (("--candidates", "some"), {"candidates": "some"}),
         (("--kind", "graphs"), {"kind": "graphs"}),
-        (("--resamples", "-1"), {"resamples": -1}),
         (("-m", "NDGC@10"), {"metrics": "NDGC@10"}),
         (("-m", "MR@10"), {"metrics": "MR@10"}),
         (("-m", "Hits@0"), {"metrics": "Hits@0"}),

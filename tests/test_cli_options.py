@@ -24,7 +24,7 @@ def test_options_are_named_like_the_arguments():
     for name in VERBS:
         arguments = set(inspect.signature(getattr(answers, name)).parameters)
         options = {parameter.name for parameter in whole.commands[name].params}
-        assert options - shared - reader - {"plot", "needed"} <= arguments, name
+        assert options - shared - reader - {"plot"} <= arguments, name
 
 
 #: Arguments that no option stands for, and why.
@@ -85,15 +85,6 @@ def test_compare_takes_a_shape_a_column_and_no_pairing(files, run):
     (one,), (other,) = usual["differences"], free["differences"]
     assert other["low"] < one["low"]
     assert other["high"] > one["high"]
-
-
-def test_estimate_takes_a_way_to_errors(files, run):
-    given = ("estimate", "a.csv", *DESIGN, "--method", "mle", "--column", "rank=place")
-    (entry,) = printed(run(*given, "--errors", "delta", "--resamples", 0))["estimates"]
-    assert entry["standard_error"] > 0.0
-    code, _, err = run(*given, "--errors", "guess")
-    assert code == 2
-    assert "errors must be one of bootstrap, delta" in err
 
 
 def test_published_takes_a_method(run):

@@ -14,7 +14,7 @@ import typer
 from unsample.cli import _start
 from unsample.errors import FileError
 
-PLAN = ["plan", "--items", "500", "--users", "10", "--repeats", "5"]
+PLAN = ["plan", "--items", "500", "--users", "10"]
 
 
 @pytest.mark.parametrize(

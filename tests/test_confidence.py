@@ -1,11 +1,9 @@
-"""Bounds, intervals, shapes, delta-method errors and the resolution of a sample."""
+"""Bounds, intervals, shapes, and delta-method errors."""
 
 import math
-from unittest import mock
 
 import numpy as np
 import pytest
-import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,9 +13,9 @@ from unsample import metrics
 from unsample.confidence import SHAPES, Certainty, OverBins, Shape, shape_for
 from unsample.confidence._limits import Leaning
 from unsample.confidence._program import Program
-from unsample.confidence._resolution import ladder_of
 from unsample.errors import InputError, RefutedWarning
-from unsample.evidence import RankCounts, group_catalogues
+from unsample.estimators import Observed, parse
+from unsample.evidence import RankCounts
 from unsample.law import Law, draw_sampled_ranks
 
 ITEMS, SAMPLED = 400, 30
@@ -217,26 +215,20 @@ def test_a_program_proves_its_value(counts):
 @pytest.mark.parametrize("method", ["naive", "mle", "bv(gamma=0.01)"])
 def test_the_delta_method_agrees_with_the_bootstrap(counts, method):
     names = ["Recall@5", "NDCG@40"]
-    delta = unsample.estimate(counts, metrics=names, method=method, errors="delta")
-    boot = unsample.estimate(counts, metrics=names, method=method, resamples=2000)
-    for name in names:
-        assert delta[name].standard_error == pytest.approx(boot[name].standard_error, rel=0.1)
+    delta = unsample.estimate(counts, metrics=names, method=method)
+    drawn = reference.bootstrap(counts, 400)
+    batch = Observed.prepare(counts, resampled=drawn, cutoffs=[5, 40], candidates="unseen")
+    spread = parse(method).evaluate(batch, metrics.parse_all(names)).values[1:].std(axis=0)
+    for name, expected in zip(names, spread, strict=True):
+        assert delta[name].standard_error == pytest.approx(expected, rel=0.1)
         assert 0 < delta[name].error.these <= delta[name].error.population
 
 
 def test_the_error_of_a_plain_mean_is_the_textbook_one(counts):
-    entry = unsample.estimate(counts, metrics="AUC", method="naive", errors="delta")["AUC"]
+    entry = unsample.estimate(counts, metrics="AUC", method="naive")["AUC"]
     values = np.repeat((SAMPLED + 1 - counts.low) / SAMPLED, counts.count)
     # Far ranks are nudged in ranges, which blurs their part of the variance a little.
     assert entry.standard_error == pytest.approx(values.std() / math.sqrt(len(values)), rel=0.02)
-
-
-def test_known_ranks_have_intervals_by_the_delta_method_too():
-    ranks = np.arange(1, 11).repeat(20)
-    options = {"items": 10, "sampled": 9, "replacement": False, "metrics": "Recall@5"}
-    delta = unsample.estimate(ranks, **options, errors="delta")["Recall@5"]
-    boot = unsample.estimate(ranks, **options, resamples=2000)["Recall@5"]
-    assert delta.interval() == pytest.approx(boot.interval(), abs=0.01)
 
 
 def test_equal_targets_of_one_user_count_as_one():
@@ -248,71 +240,17 @@ def test_equal_targets_of_one_user_count_as_one():
     assert thrice.total == 900
     assert thrice.effective == pytest.approx(300)
     names = ["Recall@40"]
-    one, two = (unsample.estimate(c, metrics=names, resamples=0) for c in (alone, thrice))
+    one, two = (unsample.estimate(c, metrics=names) for c in (alone, thrice))
     assert one["Recall@40"].interval() == pytest.approx(two["Recall@40"].interval(), rel=0.01)
     with pytest.raises(InputError, match="one user for each of the 3 ranks"):
         RankCounts.from_ranks([1, 2, 3], items=10, sampled=3, users=[1, 2])
-
-
-# -- resolution ---------------------------------------------------------------------------------
-
-
-def _excess(result, metric, k, precision=0.25):
-    low, high = result.certainty.interval(metrics.parse(f"{metric}@{k}"))
-    return (high - low) / (high + low) / precision
-
-
-def test_resolution_is_where_the_interval_gets_narrow(counts):
-    result = unsample.estimate(counts, metrics="Recall@10", resamples=0)
-    coarse, fine = result.resolution(0.5), result.resolution(0.15)
-    assert coarse.k < fine.k
-    for found in (coarse, fine):
-        low, high = Certainty.of(
-            group_catalogues(counts), [found.k], result.certainty.shape
-        ).interval(metrics.parse(f"Recall@{found.k}"))
-        assert (high - low) / (high + low) <= 1.1 * found.precision
-    assert "on average one sampled item falls into the top 13" in str(fine)
-    with pytest.raises(InputError, match="precision"):
-        result.resolution(0.0)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_resolution_is_that_of_all_k_by_at_most_five_programs(seed):
-    rng = np.random.default_rng(seed)
-    items, users = int(10 ** rng.uniform(2.5, 5.5)), int(10 ** rng.uniform(2.0, 4.5))
-    full = np.ceil(items * rng.beta(10 ** rng.uniform(-1.0, 0.0), 2.5, users)).astype(np.int64)
-    sampled = int(min(10 ** rng.uniform(1.0, 2.5), items / 3))
-    ranks = draw_sampled_ranks(full.clip(1), items=items, sampled=sampled, rng=rng)
-    result = unsample.estimate(ranks, items=items, sampled=sampled, candidates="unseen")
-    str(result)
-    with mock.patch("scipy.optimize.linprog", wraps=scipy.optimize.linprog) as programs:
-        found = result.resolution()
-    # A program that one solver gives up is given to the next.
-    asked = {
-        (call.args[0].tobytes(), call.kwargs["A_ub"].tobytes()) for call in programs.mock_calls
-    }
-    assert len(asked) <= 5
-    assert result.resolution() == found
-    ladder = ladder_of(items)
-    narrow = np.array([_excess(result, "Recall", k) <= 1.0 for k in ladder])
-    first, last = int(narrow.argmax()), int(np.flatnonzero(~narrow).max(initial=-1))
-    # Intervals of Recall@N are exact. Where they get narrow once, the answer is between two K.
-    assert found.open_k in (0, *ladder[~narrow])
-    assert found.k in (None, *ladder[narrow])
-    if last < first:
-        assert found.open_k < ladder[first] <= (found.k or items)
-
-
-def test_a_few_targets_resolve_nothing():
-    result = unsample.estimate([1, 5, 9], items=ITEMS, sampled=SAMPLED, metrics="Recall@50")
-    assert result.resolution(0.05).k in (None, ITEMS)
 
 
 @pytest.mark.parametrize("ranks", [[50] * 500, [1] * 300 + [100] * 300, [7] * 60 + [93] * 900])
 @pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
 def test_ends_never_pass_each_other(ranks):
     names = ["Recall@10", "Recall@100", "NDCG@500", "AUC"]
-    result = unsample.estimate(ranks, items=1000, sampled=99, metrics=names, resamples=0)
+    result = unsample.estimate(ranks, items=1000, sampled=99, metrics=names)
     for entry in result.entries:
         for population in (True, False):
             low, high = entry.interval(population=population)
@@ -322,7 +260,7 @@ def test_ends_never_pass_each_other(ranks):
 
 
 def test_without_a_shape_the_interval_is_the_bounds(counts):
-    found = unsample.estimate(counts, metrics="Recall@40", shape="none", resamples=0)["Recall@40"]
+    found = unsample.estimate(counts, metrics="Recall@40", shape="none")["Recall@40"]
     assert found.interval(kind="guaranteed") == found.bounds()
     assert found.interval(0.99, kind="guaranteed") == found.bounds(0.99)
 
@@ -330,5 +268,5 @@ def test_without_a_shape_the_interval_is_the_bounds(counts):
 def test_where_the_shape_is_refuted_the_interval_is_the_bounds():
     ranks = draw_sampled_ranks([60] * 4000, items=400, sampled=30, rng=0)
     with pytest.warns(RefutedWarning, match="the intervals are the bounds that assume nothing"):
-        result = unsample.estimate(ranks, items=400, sampled=30, metrics="Recall@40", resamples=0)
+        result = unsample.estimate(ranks, items=400, sampled=30, metrics="Recall@40")
     assert result["Recall@40"].interval() == result["Recall@40"].bounds()

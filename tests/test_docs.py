@@ -12,7 +12,6 @@ import shutil
 import sys
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
 from tools import refresh_docs, run_notebook
 from tools.refresh_docs import ROOT, alike, blocks, outputs_of, run_python, sandbox, with_output
@@ -28,20 +27,6 @@ OTHERS = {
 #: Code that the tests of its subject run: engines, clusters, foreign libraries. Here it compiles.
 ELSEWHERE = ("spark", "ranks.parquet")
 ELSEWHERE_PAGES = ("libraries.md",)
-#: Code that takes long and is run with the slow tests, by a word of it: what it calls is tested
-#: with less in test_power.py and test_results.py (plans of comparisons).
-LONG = {"planning.md": "compare="}
-
-
-def _prepare_frames() -> dict[str, object]:
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("torchmetrics")
-    scores = np.random.default_rng(0).normal(size=(2, 64, 100))
-    return {"batches": [torch.from_numpy(part) for part in scores]}
-
-
-#: Pages whose code names what a reader has, and what that is here.
-PREPARED = {"frames.md": _prepare_frames}
 
 
 def _is_run(page: str, body: str) -> bool:
@@ -56,19 +41,9 @@ def folder():
 
 @pytest.mark.parametrize("page", [p for p, text in PAGES.items() if "```python" in text])
 def test_code_runs_and_prints_what_the_page_says(page, folder):
-    _run_page(page, folder, without=LONG.get(page))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", LONG)
-def test_code_that_takes_long_runs_and_prints_what_the_page_says(page, folder):
-    _run_page(page, folder)
-
-
-def _run_page(page, folder, without=None):
-    names = PREPARED.get(page, dict)()
+    names: dict[str, object] = {}
     for block, output in with_output(PAGES[page]):
-        if not _is_run(page, block.body) or (without is not None and without in block.body):
+        if not _is_run(page, block.body):
             compile(block.body, page, "exec")
         elif ">>>" in block.body:
             _run_doctest(block.body, names, page)
@@ -272,13 +247,13 @@ def _without_pictures(outputs):
 def test_results_show_themselves_in_notebooks():
     """Everything a cell may end in is HTML of which every text is escaped."""
     ranks = [1, 2, 5, 40] * 20
-    result = unsample.estimate(ranks, items=400, sampled=99, metrics="Recall@50", resamples=0)
+    result = unsample.estimate(ranks, items=400, sampled=99, metrics="Recall@50")
     models = {"<b>": ranks, "b": ranks[::-1]}
     shown = [
         result,
         result.distribution,
         unsample.compare(models, items=400, sampled=99, metrics="Recall@50"),
-        unsample.plan(items=200, users=100, repeats=3, budget=5000),
+        unsample.plan(items=200, users=100, budget=5000),
     ]
     pages = [_as_html(one) for one in shown]
     assert [page.find(".//table") is not None for page in pages] == [True, False, True, True]

@@ -15,6 +15,7 @@ import scipy.optimize
 import scipy.sparse
 
 import unsample
+from tests import reference
 from unsample import estimators
 from unsample.answers import Estimate
 from unsample.confidence._program import InfeasibleError, _solve_program
@@ -141,7 +142,7 @@ def test_estimates_at_the_edge_have_sane_limits_and_print(edge):
     counts = EDGES[edge]()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = unsample.estimate(counts, metrics=METRICS, method=["mle", "cls"], resamples=10)
+        result = unsample.estimate(counts, metrics=METRICS, method=["mle", "cls"])
     for entry in result.entries:
         _check(entry, counts.largest_catalogue)
         sampling = entry.sampling_interval()
@@ -162,7 +163,7 @@ def test_linear_methods_are_clipped_into_the_range_and_say_so(method):
     counts = RankCounts.from_ranks([1] * 500, items=3706, sampled=99)
     wanted = [f"Recall@{k}" for k in (1, 10, 50, 100, 200, 400)]
     with pytest.warns(ClippedWarning, match=r"outside the metric's range"):
-        result = unsample.estimate(counts, metrics=wanted, method=method, resamples=0)
+        result = unsample.estimate(counts, metrics=wanted, method=method)
     clipped = [entry for entry in result.entries if entry.clipped]
     assert clipped
     assert all(entry.value in (0.0, 1.0) for entry in clipped)
@@ -173,17 +174,19 @@ def test_linear_methods_are_clipped_into_the_range_and_say_so(method):
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
-def test_resamples_are_clipped_and_derivatives_are_not():
+def test_bootstrap_samples_are_clipped_and_derivatives_are_not():
     """A value at its limit would seem not to move; its error is that of the value before."""
     counts = RankCounts.from_ranks([1] * 300 + [2] * 5 + [90], items=3706, sampled=99)
     wanted = parse_all(["Recall@50"])
-    observed = Observed.prepare(counts, resampled=counts.resample(50, rng=0), cutoffs=[50])
+    observed = Observed.prepare(
+        counts, resampled=reference.bootstrap(counts, 50, rng=0), cutoffs=[50]
+    )
     evaluation = estimators.parse("bv").evaluate(observed, wanted)
     assert evaluation.clipped == (True,)
     assert (evaluation.values <= 1.0).all()
     assert evaluation.smooth_values[0, 0] > 1.0
     with pytest.warns(ClippedWarning):
-        result = unsample.estimate(counts, metrics=wanted, method="bv", errors="delta")
+        result = unsample.estimate(counts, metrics=wanted, method="bv")
     assert result[wanted[0]].value == 1.0
     assert result[wanted[0]].standard_error > 0
 
@@ -217,9 +220,7 @@ def test_targets_without_weight_change_no_error():
         [1, 3, 9, 40, 77], items=1000, sampled=99, weights=[1, 1, 1, 1, 0]
     )
     errors = [
-        unsample.estimate(one, metrics="Recall@50", method="mle", errors="delta")[
-            "Recall@50"
-        ].standard_error
+        unsample.estimate(one, metrics="Recall@50", method="mle")["Recall@50"].standard_error
         for one in (some, with_zero)
     ]
     assert errors[0] == pytest.approx(errors[1], rel=1e-9)
@@ -238,7 +239,6 @@ def test_data_that_just_fail_to_fit_any_distribution_are_called_refuted():
             sampled=told,
             metrics="Recall@20",
             method="mle",
-            resamples=0,
         )
         _check(result["Recall@20"], 60)
         notes.append(any("refute" in note or "no distrib" in note for note in result.warnings))
@@ -297,7 +297,7 @@ def test_a_program_near_the_border_ends(monkeypatch):
     monkeypatch.setattr(scipy.optimize, "linprog", counted)
     counts = RankCounts.from_histogram(histogram, Law(3706, 50))
     with pytest.warns(UnresolvedWarning):
-        result = unsample.estimate(counts, metrics="Recall@20", candidates="all", resamples=0)
+        result = unsample.estimate(counts, metrics="Recall@20", candidates="all")
     low, high = result["Recall@20"].interval(kind="guaranteed")
     assert low == 0.0
     assert high == pytest.approx(0.1315, abs=1e-3)
@@ -388,7 +388,7 @@ def test_printed_numbers_at_the_edge_are_read(numbers, options):
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_plans_at_the_edge_are_finite(options):
     try:
-        result = unsample.plan(repeats=4, metrics="NDCG@1", **options)
+        result = unsample.plan(metrics="NDCG@1", **options)
     except InputError as refused:
         assert "must" in str(refused)  # noqa: PT017
         return
@@ -407,7 +407,6 @@ def test_evaluations_of_two_items_and_of_equal_scores_are_finite(design):
             items=items,
             design=design,
             metrics=["Recall@1", "NDCG@2"],
-            resamples=5,
         )
         for entry in result.entries:
             _check(entry, items)

@@ -21,16 +21,14 @@ from unsample.estimators import (
     RecallMap,
     Status,
 )
-from unsample.estimators.likelihood import BASES, base_measure, fit_law
 from unsample.evidence import RankCounts, group_catalogues
 from unsample.law import Law
-from unsample.metrics import Precision, Recall, parse_all
+from unsample.metrics import Recall, parse_all
 
 NAMES = ("Recall", "NDCG", "AP")
 CUTOFFS = (1, 5, 14, 40)
 #: Methods that are linear in the histogram cannot promise that Recall@K grows with K.
 UNORDERED = {"cls", "bv", "mn"}
-LINEAR = ("bv", "bv(prior=mle)", "bv(prior=mes)", "mn", "mn(prior=mes)")
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["binomial", "hypergeometric"])
@@ -151,40 +149,6 @@ def test_beta(setting):
     _same(_values("beta", setting), lambda w: pi @ w, 1e-3)
 
 
-@pytest.mark.parametrize("from_end", [True, False], ids=["beta", "power"])
-def test_parametric_laws_are_fitted_to_the_last_digit(setting, from_end):
-    """At the maximum, ranks given the data and ranks under the law have the same mean logarithm."""
-    design, histogram, likelihood = setting
-    counts = RankCounts.from_histogram(histogram, design)
-    unlike = np.stack([counts.weight[::-1], counts.weight**2, counts.weight**0.2])
-    dense = Observed.prepare(counts, resampled=unlike, grid=reference.dense_grid(400))
-    solution = fit_law(dense, from_end=from_end)
-    place = (np.arange(1, 401) - 0.5) / 400
-    statistics = [np.log(place)] + ([np.log(1 - place)] if from_end else [])
-    for weights, shares in zip(solution.weights, dense.shares, strict=True):
-        cells = likelihood.T[dense.counts.low - 1]
-        posterior = weights * ((shares / (cells @ weights)) @ cells)
-        for statistic in statistics:
-            assert posterior @ statistic == pytest.approx(weights @ statistic, abs=1e-7)
-        # The law is exponential in its statistics.
-        design_matrix = np.column_stack([np.ones(400), *statistics])
-        coefficients = np.linalg.lstsq(design_matrix, np.log(weights), rcond=None)[0]
-        assert design_matrix @ coefficients == pytest.approx(np.log(weights), abs=1e-8)
-    assert set(solution.status) == {Status.OPTIMAL}
-    # Newton's method that is right needs few steps.
-    assert solution.iterations.max() <= 15
-
-
-@pytest.mark.parametrize("rank", [1, 2, 15, 30, 31])
-def test_a_law_of_ranks_that_are_all_alike_lies_at_that_rank(rank):
-    """What explains them best is a law on one rank, which no finite parameters give."""
-    counts = RankCounts.from_ranks([rank] * 300, items=400, sampled=30)
-    observed = Observed.prepare(counts, resampled=counts.weight[None] / 7)
-    found = estimators.parse("beta").evaluate(observed, parse_all(["AUC"]))
-    assert found.failures == 0
-    assert found.values[:, 0] == pytest.approx(1 - (rank - 1) / 30, abs=2e-3)
-
-
 def test_bases_against_references(setting):
     _, histogram, likelihood = setting
     shares = histogram / histogram.sum()
@@ -201,75 +165,6 @@ def test_bases_against_references(setting):
         _same(_values(f"mle(iterations=20, base={base})", setting), lambda w, pi=pi: pi @ w, 2e-3)
 
 
-def test_a_strong_entropy_returns_the_base(counts):
-    distribution = estimators.parse("mes(eta=1e6, base=reciprocal)").fit(counts, cutoffs=[10])
-    harmonic = (1 / np.arange(1, 401)).cumsum()
-    assert distribution.cdf(10) == pytest.approx(harmonic[9] / harmonic[-1], rel=1e-4)
-
-
-def test_the_base_decides_where_the_sample_is_blind():
-    """With 10 sampled of 10,000, ranks 1 and 3 look alike: their ratio is the base's."""
-    counts = RankCounts.from_histogram([900, 400, 200, 100, 90, 80, 70, 60, 50, 40, 10],
-                                       Law(10_000, 10))  # fmt: skip
-    flat, steep = (
-        estimators.parse(f"mle(base={base})").fit(counts) for base in ("uniform", "reciprocal")
-    )
-    assert flat.pmf(1) / flat.pmf(3) == pytest.approx(1.0, rel=0.05)
-    assert steep.pmf(1) / steep.pmf(3) == pytest.approx(3.0, rel=0.05)
-
-
-def test_what_is_called_a_distribution_sums_to_one(counts):
-    observed = Observed.prepare(counts, resampled=counts.resample(2, rng=0))
-    for name in BASES:
-        assert base_measure(name, observed).sum(axis=1) == pytest.approx(1.0), name
-    for name in LINEAR:
-        assert estimators.parse(name).prior_mass(observed).sum(axis=1) == pytest.approx(1.0), name
-
-
-def test_defaults_are_those_that_the_docstrings_give():
-    defaults = {
-        "mle": {"iterations": 100, "base": "uniform"},
-        "wmle": {"iterations": 100, "weight": "tables", "c": 10.0},
-        "mes": {"eta": 0.001, "scaling": "printed", "base": "uniform"},
-        "map": {"strength": 0.05},
-        "bv": {"gamma": 0.1, "prior": "uniform", "iterations": 100, "eta": 0.001},
-        "bv(prior=mle)": {"gamma": 0.01, "prior": "mle", "iterations": 100, "eta": 0.001},
-        "bv(prior=mes)": {"gamma": 0.01, "prior": "mes", "iterations": 100, "eta": 0.001},
-        "mn": {"prior": "mle", "iterations": 100, "eta": 0.001},
-        "recall_map": {"kind": "beta", "a": 0.5},
-        "cls": {"constraint": "monotone"},
-    }
-    for name, expected in defaults.items():
-        assert vars(estimators.parse(name)) == expected
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        "wmle(c=0.5)",
-        "map(strength=0.01)",
-        "mes(eta=0.5)",
-        "bv(gamma=1)",
-        "bv(prior=mle, gamma=0.5)",
-        "bv(prior=mes, eta=0.5)",
-        "mn(prior=mes, eta=0.5)",
-        "recall_map(a=0.4)",
-    ],
-)
-def test_small_parameters_are_allowed_and_none_is_not(method):
-    assert estimators.parse(str(estimators.parse(method))) == estimators.parse(method)
-    text, _, _ = method.rpartition("=")
-    with pytest.raises(MethodError, match="must be"):
-        estimators.parse(f"{text}=0)")
-
-
-@pytest.mark.parametrize("text", ["mle(", "wmle(", "bv(prior=mle, ", "mn("])
-def test_one_iteration_is_allowed_and_none_is_not(text):
-    assert estimators.parse(f"{text}iterations=1)").iterations == 1
-    with pytest.raises(MethodError, match="iterations must be an integer of at least 1"):
-        estimators.parse(f"{text}iterations=0)")
-
-
 @pytest.mark.parametrize(
     ("former", "now"),
     [
@@ -282,15 +177,6 @@ def test_one_iteration_is_allowed_and_none_is_not(text):
 def test_former_names_are_understood(former, now):
     assert str(estimators.parse(former)) == now
     assert estimators.parse(former) == estimators.parse(now)
-
-
-def test_map_tends_to_the_converged_mle(setting):
-    weak, none = (
-        _values("map(strength=1e-7)", setting),
-        _values("mle(iterations=converged)", setting),
-    )
-    # Support points may move between neighbouring ranks at no cost in likelihood.
-    assert weak["Recall", 40] == pytest.approx(none["Recall", 40], rel=0.02)
 
 
 def test_recall_map_is_exact_on_its_own_law():
@@ -320,22 +206,6 @@ def test_recall_map_shapes():
         assert design.pmf(np.arange(1, k + 1), median[k - 1]).sum() == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("kind", ["linear", "bound", "beta"])
-def test_recall_maps_grow_up_to_the_last_rank(kind):
-    ranks = RecallMap(kind=kind, a=0.3).mapping(Law(1001, 10))
-    assert (np.diff(ranks) > 0).all()
-    assert ranks[-1] == pytest.approx(1001, rel=1e-12)
-
-
-def test_uniform_ranks_have_recall_and_precision_in_proportion():
-    """On its own law, a = 1, the mapping is a straight line through nothing at rank 0."""
-    counts = RankCounts.from_histogram(np.full(11, 3), Law(1001, 10))
-    cutoffs = np.array([1, 2, 50, 91, 100, 1000, 1001])
-    metrics = [family @ int(k) for family in (Recall, Precision) for k in cutoffs]
-    values = RecallMap(a=1.0).evaluate(Observed.prepare(counts), metrics).values[0]
-    assert values == pytest.approx(np.append(cutoffs / 1001, np.full(7, 1 / 1001)))
-
-
 def test_ranges_of_ranks_are_enough_where_the_formula_allows(setting):
     """Coarse histograms (published hit rates) give close to what the full one gives."""
     design, histogram, _ = setting
@@ -361,16 +231,6 @@ def test_methods_that_need_single_ranks_refuse_ranges(name, design):
     counts = RankCounts.from_ranges([1, 2, 4], [1, 3, 10], [5, 5, 5], design)
     with pytest.raises(DesignError, match=r"needs single sampled ranks, got the range 2\.\.3"):
         estimators.parse(name).evaluate(Observed.prepare(counts), [Recall @ 7])
-
-
-def test_the_entropy_is_relative_to_the_counting_measure_of_ranks(counts):
-    found = estimators.parse("mes").evaluate(Observed.prepare(counts), [Recall @ 40])
-    pi = found.distribution.pmf(np.arange(1, 401))
-    entropy = -np.sum(pi * np.log(pi))
-    r = np.arange(1, 32)
-    shares = np.bincount(counts.low, counts.weight, minlength=32)[1:] / counts.weight.sum()
-    distance = shares @ (Law(400, 30).pmf(r[:, None], np.arange(1, 401)) @ pi - shares) ** 2
-    assert found.certificate.objective == pytest.approx(distance - 0.001 * entropy, rel=1e-4)
 
 
 def test_overlapping_ranges_are_refused_where_a_partition_is_needed():
@@ -470,26 +330,6 @@ def test_only_what_rounding_cannot_explain_is_called_clipped():
     assert Fit(values, _certificate(0), 0).clipped == (False,) * 4
 
 
-@pytest.mark.parametrize("method", ["cls", "bv", "bv(gamma=0.01)"])
-def test_precision_is_clipped_where_recall_is(method):
-    cutoffs = np.array([1, 5, 20, 100])
-    metrics = [family @ int(k) for family in (Recall, Precision) for k in cutoffs]
-    counts = RankCounts.from_ranks([1] * 500, items=400, sampled=20)
-    evaluation = estimators.parse(method).evaluate(
-        Observed.prepare(counts, cutoffs=cutoffs), metrics
-    )
-    assert any(evaluation.clipped[:4])
-    recall, precision = evaluation.values.reshape(2, 4)
-    assert precision == pytest.approx(recall / cutoffs)
-
-
-def test_where_no_metric_is_asked_for_none_is_given(counts):
-    observed = Observed.prepare(counts, resampled=counts.resample(2, rng=0))
-    evaluation = MLE().evaluate(observed, ())
-    assert evaluation.values.shape == evaluation.smooth_values.shape == (3, 0)
-    assert evaluation.distribution is not None
-
-
 @pytest.mark.parametrize("name", [name for name in REGISTRY if name != "mn"])
 def test_recall_falls_with_k_where_a_method_does_not_promise_order(name):
     """Two targets are far from what any P(R) expects; only mn bears it by luck."""
@@ -499,15 +339,6 @@ def test_recall_falls_with_k_where_a_method_does_not_promise_order(name):
     observed = Observed.prepare(counts, cutoffs=cutoffs)
     values = method.evaluate(observed, [Recall @ k for k in cutoffs]).values[0]
     assert (name in UNORDERED) == (np.diff(values) < -1e-9).any()
-
-
-def test_sampled_ranks_that_no_rank_can_give_do_no_harm_to_systems():
-    """Of two items, drawn with replacement, all others are ahead or none is."""
-    counts = RankCounts.from_ranks([1, 1, 6], items=2, sampled=5)
-    for method in LINEAR:
-        observed = Observed.prepare(counts)
-        (value,) = estimators.parse(method).evaluate(observed, [Recall @ 1]).values[0]
-        assert value == pytest.approx(2 / 3, rel=1e-3), method
 
 
 def test_systems_too_large_are_refused():

@@ -21,13 +21,6 @@ def _count(ranks, **options):
     return RankCounts.from_ranks(ranks, items=100, sampled=9, **options)
 
 
-@given(first=ranks_of_ten, second=ranks_of_ten, third=ranks_of_ten)
-def test_addition_is_counting_together(first, second, third):
-    a, b, c = _count(first), _count(second), _count(third)
-    assert a + b == b + a == _count(first + second)
-    assert (a + b) + c == a + (b + c)
-
-
 @given(ranks=ranks_of_ten)
 def test_repeating_a_row_is_counting_it_so_often(ranks):
     values, times = np.unique(ranks, return_counts=True)
@@ -198,9 +191,6 @@ def test_the_smallest_designs_are_counted():
 def test_rows_that_stand_for_no_target_are_allowed():
     counts = _count([1, 2], count=[0, 3])
     assert counts.total == 3
-    drawn = counts.resample(50, rng=0)
-    assert (drawn[:, 0] == 0).all()
-    assert (drawn[:, 1] == 3).all()
 
 
 def test_targets_are_counted_as_their_ranks_are():
@@ -271,27 +261,6 @@ def test_published_hit_rates_are_counts_of_ranges():
     counts = RankCounts.from_ranges([1, 2, 11], [1, 10, 100], [20, 50, 30], design)
     assert counts.total == 100
     assert list(zip(counts.low, counts.high, strict=True)) == [(1, 1), (2, 10), (11, 100)]
-
-
-def test_resamples_keep_total_mean_and_variance():
-    rng = np.random.default_rng(0)
-    counts = _count(rng.integers(1, 11, size=500))
-    drawn = counts.resample(4000, rng=1)
-    assert (drawn.sum(axis=1) == 500).all()
-    assert np.allclose(drawn.mean(axis=0), counts.weight, rtol=0.02)
-    share = counts.weight / 500
-    assert np.allclose(drawn.var(axis=0), 500 * share * (1 - share), rtol=0.15)
-    assert (counts.resample(5, rng=7) == counts.resample(5, rng=7)).all()
-
-
-def test_weighted_resamples_have_the_variance_of_the_weights():
-    rng = np.random.default_rng(0)
-    ranks, weights = rng.integers(1, 11, size=2000), rng.exponential(size=2000)
-    counts = _count(ranks, weights=weights)
-    drawn = counts.resample(4000, rng=1)
-    in_first = np.where(ranks == 1, weights, 0.0)
-    direct = [in_first[rng.integers(0, 2000, 2000)].sum() for _ in range(2000)]
-    assert drawn[:, 0].std() == pytest.approx(np.std(direct), rel=0.1)
 
 
 def test_integers_of_every_width_are_counted_alike():
@@ -394,22 +363,6 @@ def test_weights_may_be_as_light_and_as_heavy_as_said():
         for users in (None, ["a", "a"]):
             with pytest.raises(InputError, match="between 1e-100 and 1e"):
                 _count([1, 5], weights=[1.0, weight], users=users)
-
-
-def test_resamples_are_one_or_more_and_hold_as_many_targets():
-    with pytest.raises(InputError, match="size must be"):
-        _count([1, 2]).resample(0)
-    assert _count([1]).resample(1, rng=0).tolist() == [[1.0]]
-    assert _count([1]).resample(3, rng=0).tolist() == [[1.0]] * 3
-    assert (_count([1, 2, 2, 9]).resample(20, rng=0).sum(axis=1) == 4).all()
-
-
-def test_resamples_of_what_is_worth_less_than_a_target_are_not_empty():
-    """A cell's squares count what its users have in other cells: it may be worth a tenth."""
-    one = np.array([1])
-    part = RankCounts(9 * one, 50 * one, one, one, one, 1.0 * one, 10.0 * one)
-    assert part.effective == pytest.approx(0.1)
-    assert (part.resample(20, rng=0) > 0).all()
 
 
 def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():

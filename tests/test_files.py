@@ -174,7 +174,7 @@ def evaluation(tmp_path):
     users, items = np.random.default_rng(0).normal(size=(2, 60, 4))
 
     def call(scorer=(users, items), **options):
-        settings = {"items": 60, "design": "fixed", "budget": 60 * 21, "resamples": 0}
+        settings = {"items": 60, "design": "fixed", "budget": 60 * 21}
         settings |= {"metrics": "Recall@5", "checkpoint": tmp_path / "state.npz"} | options
         return evaluate(scorer, (np.arange(60), np.arange(60)), **settings)["Recall@5"].value
 

@@ -45,6 +45,7 @@ def test_values(key):
     argument, _, value = key.partition("=")
     call = {
         "design": partial(unsample.evaluate, ([[1.0]], [[1.0], [2.0]]), ([0], [0]), items=2),
+        "metrics": partial(unsample.estimate, [1], items=9, sampled=3),
         "method": partial(unsample.estimate, [1], items=9, sampled=3),
         "columns": lambda columns: read_counts({"rank": [1], columns: [2]}, items=9, sampled=3),
     }[argument]

@@ -149,7 +149,7 @@ def test_an_estimate_outside_its_interval_warns_and_widens_it():
     mass[0] += 0.5
     counts = _counts(mass, 20_000, 0)
     with pytest.warns(BiasedMethodWarning, match=r"beta gives.* outside the interval .* widened"):
-        result = unsample.estimate(counts, metrics="Recall@10", method="beta", resamples=0)
+        result = unsample.estimate(counts, metrics="Recall@10", method="beta")
     entry = result["Recall@10"]
     low, high = entry.interval(kind="guaranteed")
     least, most = entry.bounds()
@@ -164,7 +164,7 @@ def test_widening_ends_at_the_bounds():
     mass[[1, 1500]] = 0.5
     counts = _counts(mass, 20_000, 0)
     with pytest.warns(BiasedMethodWarning, match="outside the interval"):
-        result = unsample.estimate(counts, metrics="Recall@50", method="beta", resamples=0)
+        result = unsample.estimate(counts, metrics="Recall@50", method="beta")
     entry = result["Recall@50"]
     assert entry.value < entry.bounds()[0] == entry.interval(kind="guaranteed")[0]
 
@@ -197,7 +197,7 @@ def test_ranks_that_go_with_the_size_of_the_catalogue_are_covered(sizes):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnsampleWarning)
             result = unsample.estimate(
-                ranks, items=items, sampled=SAMPLED, metrics=["Recall@10", "Recall@50"], resamples=0
+                ranks, items=items, sampled=SAMPLED, metrics=["Recall@10", "Recall@50"]
             )
         for k in (10, 50):
             truth, entry = float((full <= k).mean()), result[f"Recall@{k}"]
@@ -212,9 +212,9 @@ def test_ranges_of_sizes_weigh_as_their_targets_do():
     """Where the catalogues alone decide, the whole is the mean of the parts."""
     ranks, items, _ = _by_market(4000, 0)
     both, small, large = (
-        unsample.estimate(
-            ranks[chosen], items=items[chosen], sampled=SAMPLED, metrics="Recall@50", resamples=0
-        )["Recall@50"]
+        unsample.estimate(ranks[chosen], items=items[chosen], sampled=SAMPLED, metrics="Recall@50")[
+            "Recall@50"
+        ]
         for chosen in (items > 0, items == 500, items == 5000)
     )
     share = float((items == 500).mean())

@@ -126,9 +126,7 @@ def test_every_way_to_pass_it_gives_the_same_ranks():
         assert np.array_equal(exact_ranks(scorer, some_targets(), **given).ranks, expected)
     users, items = some_targets(repeated=False)
     both = [
-        evaluate(
-            each, (users, items), items=ITEMS, design="certified", metrics="NDCG@5", resamples=0
-        )
+        evaluate(each, (users, items), items=ITEMS, design="certified", metrics="NDCG@5")
         for each in (held, Scorer(score_all=held))
     ]
     assert both[0].scored == both[1].scored
@@ -197,7 +195,7 @@ def test_ranks_on_a_device_are_those_of_numpy(device, sparse):
         assert np.array_equal(found.ranks, expected.ranks)
         assert np.array_equal(found.ties, expected.ties)
     users, items = some_targets(repeated=False)
-    given = {"items": ITEMS, "design": "exact", "ties": "pessimistic", "resamples": 0}
+    given = {"items": ITEMS, "design": "exact", "ties": "pessimistic"}
     here, there = (evaluate(held, (users, items), device=d, **given) for d in (None, device))
     assert np.array_equal(here.ranks, there.ranks)
     with pytest.raises(InputError, match="precision must be 'float32' unless factors"):

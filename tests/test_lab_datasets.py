@@ -1,11 +1,17 @@
-"""Data sets: the public formats from made-up slices, pairs, splits, own files, the generator."""
+"""Data sets: original formats from made-up slices, downloads, pairs, splits, the generator."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
+import io
 import lzma
+import re
 import subprocess
 import sys
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -13,22 +19,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unsample._archives import open_plain
 from unsample.designs import Scorer, exact_ranks
-from unsample.errors import ChecksumError, DatasetError, FileError, InputError
+from unsample.errors import ChecksumError, DatasetError, DownloadError, FileError, InputError
 from unsample.lab import datasets
 from unsample.lab.datasets import (
     Interactions,
     Split,
     _formats,
     _registry,
-    leave_latest_out,
+    leave_published_out,
     leave_random_out,
     synthetic,
 )
 from unsample.lab.recommenders import EASE
 
 SLICES = Path(__file__).parent / "data" / "datasets"
-PAIR = Interactions.from_pairs([0, 0], [0, 1], name="mine")
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +44,22 @@ def own_folders(monkeypatch, tmp_path):
     monkeypatch.setenv("UNSAMPLE_CACHE", str(tmp_path / "cache"))
 
 
+def believe(monkeypatch, folder: Path) -> None:
+    """Let the files of a folder be the data sets, with their own checksums."""
+    tables = _registry._tables()
+    for name, table in tables.items():
+        for path in (folder / name).rglob("*.*"):
+            file = table["files"].get(path.name.removesuffix(".xz").removesuffix(".gz"))
+            if file is not None:
+                with open_plain(path) as stream:
+                    file["sha256"] = hashlib.sha256(stream.read()).hexdigest()
+    monkeypatch.setattr(_registry, "_tables", lambda: tables)
+    monkeypatch.setenv("UNSAMPLE_DATA", str(folder))
+
+
 @pytest.fixture
 def slices(monkeypatch):
-    monkeypatch.setenv("UNSAMPLE_DATA", str(SLICES))
+    believe(monkeypatch, SLICES)
 
 
 # -- the registry -----------------------------------------------------------------------------
@@ -52,234 +71,128 @@ def test_every_record_is_whole(name):
     assert record.licence
     assert record.citations
     assert record.sources[0].complete
-    assert all(not source.complete or not source.note for source in record.sources)
-    assert all(source.complete or source.note for source in record.sources)
+    assert all(source.complete != bool(source.note) for source in record.sources)
     for file in record.files.values():
-        assert file.sha256 or file.git_blob
-        assert file.format == "negatives" or file.format in _formats._READERS
-    for wanted in record.wanted:
-        assert record.files[wanted].address.startswith("https://")
-    used = {name for source in record.sources for name in source.files} | set(record.published)
-    assert used == set(record.files)
+        assert re.fullmatch(r"sha256:[0-9a-f]{64}|git-blob:[0-9a-f]{40}", file.checksum)
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", file.name)
+        assert not file.address or file.address.startswith("https://")
+        assert file.format == "negatives" or file.format in _formats.READERS
+    assert all(record.files[wanted].address for wanted in record.wanted)
+    used = {file for source in record.sources for file in source.files}
+    assert used | {record.test, record.negatives} - {""} == set(record.files)
 
 
 def test_an_unknown_name_gets_a_suggestion():
     with pytest.raises(DatasetError, match=r"name must be one of ml-1m.*did you mean ml-1m\?"):
         datasets.load("ML1M")
-    with pytest.raises(DatasetError, match="did you mean citeulike-a"):
-        datasets.info("citeulike")
 
 
 # -- slices in the original formats -----------------------------------------------------------
 
 
 def test_movielens_ids_are_numbered_by_first_appearance(slices):
-    loaded = datasets.load("ml-1m", verify=False)
+    loaded = datasets.load("ml-1m")
     lines = (SLICES / "ml-1m/original/ratings.dat").read_text().splitlines()
     rows = [tuple(int(field) for field in line.split("::")) for line in lines]
     movies = list(dict.fromkeys(row[1] for row in rows))
-    assert loaded.item_ids.tolist() == movies
-    assert loaded.user_ids.tolist() == [1, 2, 3, 4, 5]
-    expected = sorted((user - 1, movies.index(item), *rest) for user, item, *rest in rows)
-    columns = (loaded.user, loaded.item, loaded.rating, loaded.time)
+    expected = sorted((user - 1, movies.index(item), time) for user, item, _, time in rows)
+    columns = (loaded.user, loaded.item, loaded.time)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
 
 
 def test_both_sources_of_movielens_agree(slices, monkeypatch, tmp_path):
-    first = datasets.load("ml-1m", verify=False)
+    first = datasets.load("ml-1m")
     original = tmp_path / "ml-1m" / "original"
     original.mkdir(parents=True)
     for name in ("ml-1m.train.rating", "ml-1m.test.rating"):
         content = (SLICES / "ml-1m/original" / name).read_bytes()
         (original / f"{name}.xz").write_bytes(lzma.compress(content))
     monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path))
-    second = datasets.load("ml-1m", verify=False)
-    for column in ("user", "item", "rating", "time"):
+    second = datasets.load("ml-1m")
+    for column in ("user", "item", "time"):
         np.testing.assert_array_equal(getattr(first, column), getattr(second, column))
 
 
 def test_the_other_formats(slices):
-    pins = datasets.load("pinterest-20", verify=False)
-    assert (pins.time, pins.rating, pins.merged, len(pins)) == (None, None, 2, 9)
-    articles = datasets.load("citeulike-a", verify=False)
+    pins = datasets.load("pinterest-20")
+    assert (pins.time, len(pins)) == (None, 9)
+    articles = datasets.load("citeulike-a")
     assert articles.user.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 2]
     assert articles.item.tolist() == [0, 2, 5, 1, 4, 0, 1, 3, 5]
-    assert (articles.complete, articles.note) == (False, "read without checksums")
-    reviews = datasets.load("yelp", verify=False)
-    assert reviews.merged == 1  # the latest of repeated reviews is kept
-    assert reviews.rating.tolist() == [3.0, 4.0, 5.0, 1.0, 2.0, 4.5]
+    assert len(datasets.load("yelp")) == 6  # ratings with decimals, one of a repeated pair
+
+
+def test_arrays_are_a_part_that_says_so(monkeypatch, tmp_path):
+    (tmp_path / "yelp").mkdir()
+    np.savez(tmp_path / "yelp" / "partial_interactions.npz", user=[0, 1], item=[2, 3])
+    believe(monkeypatch, tmp_path)
+    loaded = datasets.load("yelp")
+    assert (loaded.users, loaded.items, len(loaded)) == (25_677, 25_815, 2)
+    assert not loaded.complete
+    assert "INCOMPLETE: about 42 %" in repr(loaded)
+    assert not datasets.at_hand("yelp").complete
+    assert datasets.at_hand("ml-1m") is None
 
 
 def test_the_published_split_of_a_slice(slices):
-    split = datasets.leave_published_out("ml-1m", verify=False, validation=True)
+    split = leave_published_out("ml-1m", validation=True)
     assert split.target_user.tolist() == [0, 1, 2, 3, 4]
     assert split.negatives.shape == (5, 3)
     assert len(split.train) + len(split.validation_user) + 5 == 25
-    assert not split.complete
-    assert split.note == "read without checksums"
+    latest = np.zeros(6040, dtype=np.int64)
+    np.maximum.at(latest, split.train.user, split.train.time)
+    whole = datasets.load("ml-1m")
+    time = dict(zip(whole.pair_keys().tolist(), whole.time.tolist(), strict=True))
+    keys = split.validation_user * whole.items + split.validation_item
+    assert (np.array([time[key] for key in keys]) >= latest[split.validation_user]).all()
 
 
 def test_a_target_repeated_in_the_training_file_is_not_trained_on(slices):
-    split = datasets.leave_published_out("pinterest-20", verify=False)
+    split = leave_published_out("pinterest-20")
     trained = set(zip(split.train.user.tolist(), split.train.item.tolist(), strict=True))
     assert (0, 3) not in trained
     assert len(split.train) == 6
     assert split.negatives is None
 
 
-# -- files that are not as they should be -----------------------------------------------------
+def test_what_was_not_published_says_what_to_do(slices):
+    with pytest.raises(DatasetError, match=r"citeulike-a.*has none; use leave_random_out"):
+        leave_published_out("citeulike-a")
+    assert "leave-random-out" in datasets.standard_split("citeulike-a").name
 
 
-def provide(folder: Path, file: str, content: bytes) -> Path:
-    path = folder / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return path
+def test_negatives_of_other_targets_are_refused(monkeypatch, tmp_path):
+    folder = tmp_path / "ml-1m" / "original"
+    folder.mkdir(parents=True)
+    for file in (SLICES / "ml-1m/original").iterdir():
+        (folder / file.name).write_bytes(file.read_bytes().replace(b"(0,4)", b"(0,5)"))
+    believe(monkeypatch, tmp_path)
+    with pytest.raises(FileError, match="the same users and items"):
+        leave_published_out("ml-1m")
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress])
 def test_wrong_content_is_refused_with_both_checksums(monkeypatch, tmp_path, compress):
     suffix = {bytes: "", gzip.compress: ".gz", lzma.compress: ".xz"}[compress]
-    path = provide(tmp_path, f"citeulike-a/original/users.dat{suffix}", compress(b"1 0\n"))
+    path = tmp_path / "citeulike-a" / f"users.dat{suffix}"
+    path.parent.mkdir()
+    path.write_bytes(compress(b"1 0\n" * 500))
     monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path))
-    with pytest.raises(ChecksumError) as caught:
+    with pytest.raises(ChecksumError, match=r"expected sha256:53211d82c14ff261.*got sha256:"):
         datasets.load("citeulike-a")
-    text = str(caught.value)
-    assert "expected sha256:53211d82c14ff261" in text
-    assert "got sha256:" in text
-    assert path.exists(), "a file of the user is never renamed"
-
-
-def test_a_file_that_never_ends_is_not_read_to_its_end(monkeypatch, tmp_path):
-    bomb = gzip.compress(b"0" * 2_000_000)
-    provide(tmp_path, "citeulike-a/original/users.dat.gz", bomb)
-    monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path))
-    with pytest.raises(ChecksumError, match="at most 1,094,785 bytes"):
-        datasets.load("citeulike-a")
-
-
-@pytest.mark.parametrize("name", ["users.dat.xz", "users.dat.gz"])
-def test_a_truncated_file_is_refused(monkeypatch, tmp_path, name):
-    lines = b"1 0\n" * 500
-    whole = lzma.compress(lines) if name.endswith(".xz") else gzip.compress(lines)
-    provide(tmp_path, f"citeulike-a/original/{name}", whole[: len(whole) // 2])
-    monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path))
-    with pytest.raises(FileError, match=f"cannot read .*{name}"):
-        datasets.load("citeulike-a", verify=False)
-
-
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        (
-            lambda: datasets.load("yelp", download=False),
-            r"fetch\('yelp'\).*UNSAMPLE_DATA.*yelp.rat",
-        ),
-        (
-            lambda: datasets.leave_published_out("yelp", download=False),
-            "yelp/original/yelp.test.rating",
-        ),
-        (
-            lambda: datasets.leave_published_out("citeulike-a", verify=False),
-            r"citeulike-a.*has none; use leave_random_out",
-        ),
-        (lambda: leave_latest_out(PAIR), r"mine must have times.*use leave_random_out"),
-        (lambda: leave_random_out(PAIR, 0, rng=0), "per_user must be an integer of at least 1"),
-        (lambda: leave_random_out(PAIR, rng=-1), "rng must be"),
-        (lambda: PAIR.at_least(per_user=3), r"mine must keep some of its 2 pairs.*per_user=3"),
-    ],
-)
-def test_what_cannot_be_loaded_or_split_says_what_to_do(use, message):
-    with pytest.raises(InputError, match=message):
-        use()
+    with pytest.raises(ChecksumError):
+        datasets.fetch("citeulike-a")
+    assert path.exists(), "a file of the user is never replaced"
+    if suffix:
+        path.write_bytes(path.read_bytes()[:-12])
+        with pytest.raises(FileError, match=r"cannot read .*users\.dat"):
+            datasets.load("citeulike-a")
 
 
 def test_unsample_data_must_be_a_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(FileError, match="UNSAMPLE_DATA must name a folder"):
         datasets.load("ml-1m")
-
-
-def test_negatives_of_other_targets_are_refused(monkeypatch, tmp_path):
-    for file in (SLICES / "ml-1m/original").iterdir():
-        content = file.read_bytes().replace(b"(0,4)", b"(0,5)")
-        provide(tmp_path, f"ml-1m/original/{file.name}", content)
-    monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path))
-    with pytest.raises(FileError, match="the same users and held-out items"):
-        datasets.leave_published_out("ml-1m", verify=False)
-
-
-# -- malformed lines --------------------------------------------------------------------------
-
-GOOD = b"1::2::3::4\n"
-
-
-@pytest.mark.parametrize(
-    ("form", "content", "line", "text"),
-    [
-        ("movielens", GOOD * 3 + b"1::2::3\n" + GOOD, 4, "1::2::3"),
-        ("movielens", GOOD + b"1::x::3::4\n", 2, "1::x::3::4"),
-        ("movielens", GOOD + b"\n" + GOOD, 2, ""),
-        ("movielens", GOOD + b"1::2::3::1234567890123456\n", 2, "1::2::3::1234567890123456"),
-        ("movielens", GOOD + b"1::\xe9::3::4\r\n", 2, "1::\N{REPLACEMENT CHARACTER}::3::4"),
-        ("ratings", b"0\t1\t4.5\t7\n0\t1\t4.5.\t7\n", 2, "0\\t1\\t4.5.\\t7"),
-        ("implicit", b"0\t1\t1\t0\n<html>\n", 2, "<html>"),
-        ("lists", b"2 5 6\n3 1 2\n", 2, "3 1 2"),
-        ("lists", b"1 5\n2 " + b"9 " * 100 + b"\n", 2, "9 9 ..."),
-    ],
-)
-def test_malformed_lines_are_named(form, content, line, text):
-    with pytest.raises(FileError) as caught:
-        _formats.read_columns(content, form, "some.dat")
-    assert f"some.dat, line {line}: must be " in str(caught.value)
-    assert text in str(caught.value)
-
-
-def test_malformed_negatives_are_named():
-    with pytest.raises(FileError, match=r"neg, line 2: must be .*, 2 of them as in line 1"):
-        _formats.read_negatives(b"(0,1)\t2\t3\n(1,1)\t2\n", "neg")
-    with pytest.raises(FileError, match="neg, line 1"):
-        _formats.read_negatives(b"0,1\t2\t3\n", "neg")
-
-
-def test_an_empty_file_is_refused():
-    with pytest.raises(FileError, match="got an empty file"):
-        _formats.read_columns(b"", "movielens", "ratings.dat")
-
-
-def test_an_archive_without_the_arrays_is_refused(tmp_path):
-    np.savez(tmp_path / "other.npz", user=np.arange(3))
-    with pytest.raises(FileError, match="must hold the arrays user and item"):
-        _formats.read_columns((tmp_path / "other.npz").read_bytes(), "arrays", "other.npz")
-    with pytest.raises(FileError, match="must hold the arrays user and item"):
-        _formats.read_columns(b"PK no archive", "arrays", "other.npz")
-
-
-def test_line_ends_of_windows_and_a_missing_last_one_are_fine():
-    rows = _formats.read_columns(b"1::2::3::4\r\n1::5::2::6", "movielens", "ratings.dat")
-    assert rows["item_ids"].tolist() == [2, 5]
-    assert rows["user"].tolist() == [0, 0]
-
-
-# -- info -------------------------------------------------------------------------------------
-
-
-def test_info_tells_what_is_missing_at_hand_or_partial(monkeypatch, tmp_path):
-    missing = datasets.info("ml-1m")
-    assert (missing.users, missing.items, missing.interactions) == (6040, 3706, 1_000_209)
-    assert (missing.at_hand, missing.complete) == (False, False)
-    assert missing.published_split
-    assert missing.published_negatives
-    assert all(file.path is None for file in missing.files)
-    monkeypatch.setenv("UNSAMPLE_DATA", str(SLICES))
-    whole = datasets.info("citeulike-a")
-    assert (whole.at_hand, whole.complete, whole.published_split) == (True, True, False)
-    assert whole.files[0].path == SLICES / "citeulike-a/original/users.dat"
-    provide(tmp_path, "yelp/partial_interactions.npz", b"")
-    monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path))
-    part = datasets.info("yelp")
-    assert (part.at_hand, part.complete) == (True, False)
-    assert "42 %" in part.note
 
 
 def test_importing_the_room_needs_no_extra():
@@ -291,44 +204,154 @@ def test_importing_the_room_needs_no_extra():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+# -- downloads --------------------------------------------------------------------------------
+
+CONTENT = b"".join(b"%d %d\n" % (1, item) for item in range(3_000))
+
+
+@pytest.fixture
+def site(monkeypatch):
+    """A server of our own: bodies by path, and what was asked for."""
+    pytest.importorskip("pooch")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    bodies, requests = {}, []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            requests.append(self.path)
+            body = bodies.get(self.path, b"not here")
+            self.send_response(200 if self.path in bodies else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", bodies, requests
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def register(site, monkeypatch):
+    """Register one data set of one file at the site."""
+
+    def register(path="/users.dat", **changes):
+        known = {
+            "format": "lists",
+            "address": site[0] + path,
+            "size": len(CONTENT),
+            "sha256": hashlib.sha256(CONTENT).hexdigest(),
+        }
+        table = dict.fromkeys(("title", "home", "licence"), "") | {
+            "citations": [],
+            "users": 3_000,
+            "items": 3_000,
+            "interactions": 3_000,
+            "sources": [{"files": ["users.dat"]}],
+            "files": {"users.dat": known | changes},
+        }
+        monkeypatch.setattr(_registry, "_tables", lambda: {"toy": table})
+
+    return register
+
+
+def test_a_download_is_verified_cached_and_loaded(site, register, tmp_path):
+    _, bodies, requests = site
+    register(sha256="", git_blob=_registry.git_blob_id(CONTENT))
+    bodies["/users.dat"] = CONTENT
+    assert len(datasets.load("toy")) == 3_000
+    path = tmp_path / "cache" / "toy" / "users.dat"
+    assert path.read_bytes() == CONTENT
+    assert datasets.fetch("toy") == {"users.dat": path}
+    assert len(requests) == 1
+    assert [each.name for each in path.parent.iterdir()] == ["users.dat"]
+    path.write_bytes(b"bad sectors")
+    with pytest.raises(ChecksumError, match=r"python -m unsample\.lab fetch toy"):
+        datasets.load("toy")
+    assert datasets.fetch("toy")["users.dat"].read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "words"),
+    [
+        (CONTENT[:-1] + b"!", ChecksumError, "expected sha256"),
+        (CONTENT * 2, ChecksumError, "expected sha256"),
+        (
+            None,
+            DownloadError,
+            r"404.*UNSAMPLE_DATA to the folder that holds toy/original/users.dat",
+        ),
+    ],
+    ids=["wrong", "too long", "missing"],
+)
+def test_bad_downloads_are_refused_and_not_kept(site, register, tmp_path, body, error, words):
+    register()
+    if body is not None:
+        site[1]["/users.dat"] = body
+    with pytest.raises(error, match=words):
+        datasets.load("toy")
+    assert not list((tmp_path / "cache" / "toy").iterdir())
+
+
+def archive(name="toy/users.dat", content=CONTENT) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as contents:
+        contents.writestr(name, content)
+        contents.writestr("../../outside.txt", "never written")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (archive(), None),
+        (archive(name="other.dat"), "that holds toy/users.dat"),
+        (archive(content=CONTENT + b"0"), "expected sha256"),
+        (archive()[:2000], "must be a zip archive"),
+    ],
+    ids=["whole", "no member", "too large", "truncated"],
+)
+def test_one_member_is_taken_from_an_archive(site, register, tmp_path, body, message):
+    register(path="/toy.zip", member="toy/users.dat")
+    site[1]["/toy.zip"] = body
+    if message is None:
+        assert datasets.fetch("toy")["users.dat"].read_bytes() == CONTENT
+    else:
+        with pytest.raises(FileError, match=message):
+            datasets.fetch("toy")
+    assert not list(tmp_path.parent.rglob("outside.txt"))
+
+
+def test_a_folder_that_cannot_be_written_is_named(register, tmp_path, monkeypatch):
+    register()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("UNSAMPLE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(FileError, match="cannot write"):
+        datasets.fetch("toy")
+
+
 # -- pairs ----------------------------------------------------------------------------------
 
 
 pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40)
 
 
-@given(pairs)
-def test_repeated_pairs_are_merged_and_counted(rows):
-    user, item = zip(*rows, strict=True)
-    merged = Interactions.from_pairs(user, item)
-    assert list(zip(merged.user, merged.item, strict=True)) == sorted(set(rows))
-    assert len(merged) + merged.merged == len(rows)
-
-
 @given(pairs, st.data())
 def test_the_latest_of_repeated_pairs_is_kept(rows, data):
     times = data.draw(st.lists(st.integers(0, 50), min_size=len(rows), max_size=len(rows)))
     user, item = zip(*rows, strict=True)
-    merged = Interactions.from_pairs(user, item, time=times, rating=np.arange(len(rows)))
-    latest: dict[tuple[int, int], tuple[int, int]] = {}
-    for row, (pair, time) in enumerate(zip(rows, times, strict=True)):
-        latest[pair] = max(latest.get(pair, (-1, -1)), (time, row))
-    assert merged.time.tolist() == [latest[pair][0] for pair in sorted(latest)]
-    assert merged.rating.tolist() == [latest[pair][1] for pair in sorted(latest)]
-
-
-@given(pairs, st.integers(1, 4), st.integers(1, 4))
-def test_at_least_leaves_nobody_below(rows, per_user, per_item):
-    user, item = zip(*rows, strict=True)
-    before = Interactions.from_pairs(user, item)
-    try:
-        after = before.at_least(per_user=per_user, per_item=per_item)
-    except DatasetError:
-        return
-    assert after.count_by_user().min() >= per_user
-    assert after.count_by_item().min() >= per_item
-    kept = set(zip(after.user_ids[after.user], after.item_ids[after.item], strict=True))
-    assert kept <= set(rows)
+    merged = Interactions.from_pairs(user, item, time=times)
+    assert list(zip(merged.user, merged.item, strict=True)) == sorted(set(rows))
+    latest: dict[tuple[int, int], int] = {}
+    for pair, time in zip(rows, times, strict=True):
+        latest[pair] = max(latest.get(pair, -1), time)
+    assert merged.time.tolist() == [latest[pair] for pair in sorted(latest)]
 
 
 def test_matrix_and_counts_cover_users_and_items_without_pairs():
@@ -337,22 +360,16 @@ def test_matrix_and_counts_cover_users_and_items_without_pairs():
     assert rows.matrix().toarray().tolist() == [[0, 1, 0], [0, 0, 0], [1, 1, 0], [0, 0, 0]]
     assert rows.count_by_user().tolist() == [1, 0, 2, 0]
     assert rows.count_by_item().tolist() == [1, 2, 0]
-    kept = rows.at_least(per_user=2).at_least(per_item=1)
-    assert (kept.user_ids.tolist(), kept.item_ids.tolist()) == ([2], [0, 1])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"user": [0, -1], "item": [0, 1]},
-            r"user must be in 0..users-1.*-1 at position 2 of 2",
-        ),
+        ({"user": [0, -1], "item": [0, 1]}, r"user must be in 0..users-1.*-1 at position 2 of 2"),
         ({"user": [0, 1], "item": [0, 5], "items": 3}, r"item must be in .*0\.\.2, got 5"),
-        ({"user": [0, 1], "item": [0]}, r"item must have shape \(2,\)"),
+        ({"user": [0, 1], "item": [0]}, "item must have a value for each of the 2 users, got 1"),
         ({"user": [0.5], "item": [0]}, "user must be whole numbers"),
-        ({"user": [0], "item": [0], "rating": [1.0, 2.0]}, "rating must have shape"),
-        ({"user": [0], "item": [0], "user_ids": np.array([1, 2])}, "user_ids must have shape"),
+        ({"user": [0], "item": [0], "time": [1, 2]}, "time must have a value for each"),
         ({"user": [], "item": []}, "must hold at least one pair"),
     ],
 )
@@ -361,94 +378,39 @@ def test_bad_pairs_are_refused(arguments, message):
         Interactions.from_pairs(**arguments)
 
 
-def test_the_text_tells_what_is_missing():
-    rows = Interactions.from_pairs([0, 0], [0, 0], name="part", complete=False, note="half of it")
-    assert "1 repeated row merged" in repr(rows)
-    assert "INCOMPLETE: half of it" in repr(rows)
-    rows = Interactions.from_pairs([0, 0], [0, 1], complete=False, note="a tenth of it")
-    split = leave_random_out(rows, rng=0)
-    assert (split.complete, split.note) == (False, "a tenth of it")
-    assert "INCOMPLETE: a tenth of it" in repr(split)
-
-
 # -- splits ---------------------------------------------------------------------------------
-
-
-@st.composite
-def interactions(draw):
-    rows = draw(
-        st.lists(
-            st.tuples(st.integers(0, 5), st.integers(0, 8), st.integers(0, 4)),
-            min_size=1,
-            max_size=50,
-        )
-    )
-    user, item, time = zip(*rows, strict=True)
-    return Interactions.from_pairs(user, item, time=time, users=6, items=9)
 
 
 def pairs_of(user, item):
     return set(zip(user.tolist(), item.tolist(), strict=True))
 
 
-def check_partition(split: Split, whole: Interactions):
-    """Targets, validation and training are disjoint and together everything."""
-    parts = [
-        pairs_of(split.train.user, split.train.item),
-        pairs_of(split.target_user, split.target_item),
-    ]
-    if split.validation_user is not None:
-        assert split.validation_item is not None
+@given(pairs, st.booleans(), st.integers(0, 3))
+def test_splits_are_partitions(rows, validation, seed):
+    user, item = zip(*rows, strict=True)
+    whole = Interactions.from_pairs(user, item, users=7, items=7)
+    counts = whole.count_by_user()
+    if counts.max() < 2:
+        with pytest.raises(DatasetError, match="more than one pair"):
+            leave_random_out(whole, rng=seed, validation=validation)
+        return
+    split = leave_random_out(whole, rng=seed, validation=validation)
+    parts = [pairs_of(split.train.user, split.train.item), pairs_of(*split.targets)]
+    if validation:
         parts.append(pairs_of(split.validation_user, split.validation_item))
+        held = np.bincount(split.validation_user, minlength=7)
+        np.testing.assert_array_equal(held, (counts > 2).astype(int))
     assert sum(map(len, parts)) == len(whole)
     assert set.union(*parts) == pairs_of(whole.user, whole.item)
-
-
-@given(interactions(), st.integers(1, 3), st.booleans(), st.integers(0, 3))
-@pytest.mark.parametrize("leave_out", [leave_random_out, leave_latest_out])
-def test_splits_are_partitions(leave_out, rows, per_user, validation, seed):
-    counts = rows.count_by_user()
-    if counts.max() <= per_user:
-        with pytest.raises(DatasetError, match=f"more than {per_user} pairs"):
-            leave_out(rows, per_user, rng=seed, validation=validation)
-        return
-    split = leave_out(rows, per_user, rng=seed, validation=validation)
-    check_partition(split, rows)
-    expected = np.where(counts > per_user, per_user, 0)
-    np.testing.assert_array_equal(np.bincount(split.target_user, minlength=6), expected)
-    assert split.users_without_target == int((expected == 0).sum())
+    expected = (counts > 1).astype(int)
+    np.testing.assert_array_equal(np.bincount(split.target_user, minlength=7), expected)
     assert (np.diff(split.target_user) >= 0).all()
-    left = counts - expected
-    if validation:
-        assert split.validation_user is not None
-        held = np.bincount(split.validation_user, minlength=6)
-        np.testing.assert_array_equal(held, (left > 1).astype(int))
     np.testing.assert_array_equal(split.train.count_by_user() > 0, counts > 0)
-    assert (split.train.users, split.train.items) == (6, 9)
-
-
-@given(interactions(), st.integers(1, 2), st.integers(0, 3))
-def test_the_latest_are_held_out(rows, per_user, seed):
-    if rows.count_by_user().max() <= per_user:
-        return
-    split = leave_latest_out(rows, per_user, rng=seed, validation=True)
-    time = dict(zip(zip(rows.user, rows.item, strict=True), rows.time, strict=True))
-    targets = list(zip(split.target_user, split.target_item, strict=True))
-    held_back = list(zip(split.validation_user, split.validation_item, strict=True))
-    trained = list(zip(split.train.user, split.train.item, strict=True))
-    for user in range(6):
-        order = [
-            [time[pair] for pair in part if pair[0] == user]
-            for part in (trained, held_back, targets)
-        ]
-        for earlier, later in [(0, 1), (1, 2), (0, 2)]:
-            if order[earlier] and order[later]:
-                assert max(order[earlier]) <= min(order[later])
 
 
 def test_the_same_seed_gives_the_same_split():
     rows = synthetic(40, 60, pairs=500, rng=1)
-    first, second, other = (leave_random_out(rows, 2, rng=seed) for seed in (5, 5, 6))
+    first, second, other = (leave_random_out(rows, rng=seed) for seed in (5, 5, 6))
     np.testing.assert_array_equal(first.target_item, second.target_item)
     assert (first.target_item != other.target_item).any()
     again = synthetic(40, 60, pairs=500, rng=1)
@@ -456,55 +418,22 @@ def test_the_same_seed_gives_the_same_split():
     np.testing.assert_array_equal(rows.time, again.time)
 
 
-def test_equal_times_are_ordered_at_random():
-    rows = Interactions.from_pairs(
-        np.repeat(np.arange(3000), 4), np.tile(np.arange(4), 3000), time=np.zeros(12_000)
-    )
-    held_out = np.bincount(leave_latest_out(rows).target_item)
-    # 3,000 draws of four items: 750 each, standard deviation 23.7.
-    assert np.abs(held_out - 750).max() < 5 * 23.7
+def test_a_history_has_validation_pairs_too():
+    rows = synthetic(40, 60, pairs=500, rng=1)
+    split = leave_random_out(rows, rng=0, validation=True)
+    assert len(split.history()) == len(split.train) + len(split.validation())
+    assert f"{len(split.validation())} validation pairs" in repr(split)
+    plain = leave_random_out(rows, rng=0)
+    assert plain.validation() is None
+    assert plain.history() is plain.train
 
 
-def test_unseen_targets_and_users_without_target_are_counted_and_printed():
-    rows = Interactions.from_pairs([0, 0, 1], [0, 1, 1], time=[5, 9, 1], users=3)
-    split = leave_latest_out(rows)
-    assert (split.users_without_target, split.unseen_targets) == (2, 0)
-    assert "2 users without a target" in repr(split)
-    rows = Interactions.from_pairs([0, 0], [0, 1], time=[5, 9], name="mine")
-    split = leave_latest_out(rows)
-    assert split.unseen_targets == 1
-    assert repr(split) == (
-        "Split(mine leave-latest-out, 1 targets, 1 training pairs, 1 targets unseen in training)"
-    )
-
-
-def test_parts_of_a_split_must_fit():
-    train = Interactions.from_pairs([0], [0])
-    one, two = np.array([0]), np.array([0, 1])
-    with pytest.raises(InputError, match="equally long, got 1 and 2"):
-        Split(train=train, target_user=one, target_item=two)
-    with pytest.raises(InputError, match="given together"):
-        Split(train=train, target_user=one, target_item=one, validation_user=one)
-    with pytest.raises(InputError, match="a row for each of the 1 targets, got 2"):
-        Split(train=train, target_user=one, target_item=one, negatives=np.zeros((2, 9), int))
-
-
-# -- names of the user ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("engine", ["list", "pandas", "polars"])
-def test_names_become_numbers_in_their_order(engine):
-    columns = {"user": ["u2", "u1", "u2"], "item": ["tea", "rum", "tea"], "when": [30, 10, 40]}
-    frame = columns if engine == "list" else pytest.importorskip(engine).DataFrame(columns)
-    made = Interactions.from_pairs(frame["user"], frame["item"], time=frame["when"])
-    assert made.user_ids.tolist() == ["u1", "u2"]
-    assert made.item_ids.tolist() == ["rum", "tea"]
-    assert (made.users, made.items, len(made), made.merged) == (2, 2, 2, 1)
-    assert made.user.tolist() == [0, 1]
-    assert made.item.tolist() == [0, 1]
-    assert made.time.tolist() == [10, 40]
-    with pytest.raises(InputError, match="user must be numbers or names throughout"):
-        Interactions.from_pairs(["a", None], [0, 1])
+def test_a_split_of_a_part_says_so():
+    rows = Interactions.from_pairs([0, 0], [0, 1], complete=False, note="a tenth of it")
+    split = leave_random_out(rows, rng=0)
+    assert isinstance(split, Split)
+    assert (split.complete, split.note) == (False, "a tenth of it")
+    assert "INCOMPLETE: a tenth of it" in repr(split)
 
 
 # -- the generator --------------------------------------------------------------------------
@@ -515,7 +444,7 @@ def test_names_become_numbers_in_their_order(engine):
 def test_the_size_is_as_asked(users, items, seed, data):
     pairs = data.draw(st.integers(3 * users, (items // 2) * users))
     made = synthetic(users, items, pairs=pairs, rng=seed)
-    assert (made.users, made.items, len(made), made.merged) == (users, items, pairs, 0)
+    assert (made.users, made.items, len(made)) == (users, items, pairs)
     counts = made.count_by_user()
     assert counts.min() >= 3
     assert counts.max() <= items // 2

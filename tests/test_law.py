@@ -83,13 +83,6 @@ def test_ranks_that_cannot_be_have_probability_zero():
     assert np.isfinite(alone.log_pmf([4, 8], [4, 98])).all()
 
 
-def test_only_a_sample_of_all_others_without_replacement_is_full():
-    assert Law(7, 6, replacement=False).full
-    assert not Law(7, 5, replacement=False).full
-    assert not Law(7, 6).full
-    assert Law(7, 8).n == 9
-
-
 def test_a_full_design_puts_each_bin_where_its_ranks_are():
     design = Law(20, 19, replacement=False)
     grid = RankGrid(np.array([1, 2, 5, 11]), 20)
@@ -111,60 +104,6 @@ def test_bins_are_averaged_over_bounds_that_many_samples_meet(sampled):
     assert np.abs(design.matrix(r, r, grid) - expected)[:, narrow].max() < 1e-9
 
 
-@pytest.mark.parametrize("sampled", [150, 210, 255, 298])
-@pytest.mark.parametrize("inner", [[70, 231], [100, 201], [2, 80], [221, 300]])
-def test_wide_bins_hold_all_probability_at_either_end(sampled, inner):
-    """The law is looked at in true ranks near both ends, not only where the ends meet."""
-    design = Law(300, sampled, replacement=False)
-    r = np.arange(1, design.n + 1)
-    matrix = design.matrix(r, r, RankGrid(np.array([1, *inner]), 300))
-    assert np.allclose(matrix.sum(axis=0), 1.0, rtol=0, atol=1e-12)
-
-
-@pytest.fixture
-def looked_at(monkeypatch):
-    """Return a list that gets the sampled ranks and ranks of every look at the law."""
-    looks = []
-    pmf = Law.pmf
-
-    def counted(design, sampled_rank, rank):
-        looks.append(np.broadcast(sampled_rank, rank))
-        return pmf(design, sampled_rank, rank)
-
-    monkeypatch.setattr(Law, "pmf", counted)
-    return looks
-
-
-def test_a_smooth_law_costs_three_looks_a_bin_however_wide(looked_at):
-    items, each = 100_000, 50
-    low = np.concatenate([np.arange(1, items // 2, each), [items // 2, items - 100]])
-    grid = RankGrid(low, items)
-    one = np.array([1])
-    Law(items, 99, replacement=False).matrix(one, one, grid)
-    # Only the narrow bins at the first ranks are visited rank by rank: two, or a few more.
-    assert sum(look.size for look in looked_at) <= 3 * len(grid) + 5 * each
-
-
-def test_only_sampled_ranks_in_reach_of_a_rank_are_looked_at(looked_at):
-    design = Law(60_000, 40_000, replacement=False)
-    low = np.arange(1, design.n + 1, 40)
-    high = np.minimum(low + 39, design.n)
-    for rank, spread in ((1, 0), (30_000, 100), (59_999, 1), (60_000, 0)):
-        looked_at.clear()
-        total = design.range_pmf(low, high, np.array([float(rank)])).sum()
-        assert total == pytest.approx(1.0, rel=1e-12)
-        # Twenty standard deviations and some hundred ranks to either side, and whole ranges.
-        assert sum(look.size for look in looked_at) <= 40 * spread + 400
-
-
-@pytest.mark.parametrize("rank", [1, 2, 5, 9, 10])
-def test_many_draws_from_few_items_lose_no_probability(rank):
-    design = Law(10, 10**5)
-    low = np.arange(1, design.n + 1, 100)
-    ranges = design.range_pmf(low, np.minimum(low + 99, design.n), np.array([float(rank)]))
-    assert ranges.sum() == pytest.approx(1.0, rel=1e-11)
-
-
 @pytest.mark.parametrize("replacement", [True, False])
 def test_ranks_out_of_reach_are_left_out_of_ranges(replacement):
     design = Law(60_000, 40_000, replacement)
@@ -176,21 +115,6 @@ def test_ranks_out_of_reach_are_left_out_of_ranges(replacement):
     got = design.range_pmf(low, high, ranks)
     assert np.allclose(got, expected, rtol=1e-10, atol=1e-70)
     assert (got == 0).mean() > 0.5
-
-
-@pytest.mark.parametrize("block", [1, 7, 40, 10**6])
-def test_ranges_add_up_in_blocks_of_any_size(block, monkeypatch):
-    design = Law(500, 40)
-    low, high = np.array([1, 4, 30]), np.array([3, 29, 41])
-    ranks = np.array([1.0, 17.0, 250.5, 500.0])
-    monkeypatch.setattr("unsample.law._law._BLOCK", block)
-    singles = design.pmf(np.arange(1, 42)[:, None], ranks)
-    expected = np.add.reduceat(singles, as_index(low - 1), axis=0)
-    assert np.allclose(design.range_pmf(low, high, ranks), expected, rtol=1e-12)
-
-
-def test_no_ranks_have_no_probabilities():
-    assert Law(500, 40).range_pmf(np.array([1]), np.array([3]), np.array([])).shape == (1, 0)
 
 
 @pytest.mark.parametrize("replacement", [True, False])
@@ -224,15 +148,6 @@ def test_draws_may_lead_with_any_shape_and_differ_in_catalogue():
     assert drawn[..., 2].mean() == pytest.approx(1 + 20 * 99 / 999, abs=1.0)
     ends = draw_sampled_ranks([1, 50], items=50, sampled=20, replacement=False, rng=0)
     assert ends.tolist() == [1, 21]
-
-
-def test_numbers_are_kept_as_python_has_them():
-    design = Law(np.int64(10), 3.0, np.True_)
-    assert (type(design.items), type(design.sampled)) == (int, int)
-    assert design.replacement is True
-    assert design == Law(10, 3)
-    assert hash(design) == hash(Law(10, 3))
-    assert Law(2, 1, replacement=False).full
 
 
 @pytest.mark.parametrize(
@@ -269,13 +184,6 @@ def test_only_uniform_samples_are_understood():
 def test_only_ranks_of_the_catalogue_can_be_drawn_for(ranks, message):
     with pytest.raises(RankError, match=message):
         Law(10, 3).draw(ranks, rng=0)
-
-
-def test_each_target_has_the_ranks_of_its_own_catalogue():
-    with pytest.raises(RankError, match="got 9"):
-        draw_sampled_ranks([9, 9], items=[10, 8], sampled=3)
-    with pytest.raises(RankError, match="got 9"):
-        draw_sampled_ranks(9, items=[10, 8], sampled=3)
 
 
 def test_items_drawn_one_by_one_follow_the_law(monkeypatch):
@@ -355,20 +263,6 @@ def test_bins_are_as_wide_as_rank_and_sample_allow(items, sampled, options):
     assert (width == np.maximum(1, np.floor(allowed))).all()
 
 
-def test_64_ranks_stand_alone_and_then_bins_begin():
-    """Without a sample, as is the default, nothing but the rank says how wide they are."""
-    grid = RankGrid.build(1000, ratio=0.5)
-    assert grid.low.tolist() == [*range(1, 66), 97, 145, 217, 325, 487, 730]
-
-
-def test_every_rank_is_found_in_its_bin():
-    grid = RankGrid.build(500, single=4, ratio=0.4, cutoffs=[37, 500, 501, 0])
-    bins = grid.locate(np.arange(1, 501))
-    assert np.array_equal(np.bincount(bins), grid.width)
-    assert (np.diff(bins) >= 0).all()
-    assert grid.low[-1] == 500
-
-
 def test_catalogues_of_one_item_and_none():
     assert RankGrid.build(1, sampled=5).low.tolist() == [1]
     with pytest.raises(DesignError, match="items must be an integer of at least 1"):
@@ -380,20 +274,6 @@ def test_functions_that_jump_are_averaged_rank_by_rank_where_asked():
     jump = lambda x: np.stack([np.where(x > 30, 1.0, 0.0), x])  # noqa: E731
     got = mean_over(jump, low, high, one_by_one=np.array([False, True, True]))
     assert got == pytest.approx(np.array([[0, 0, 30 / 41], [2.5, 12, 40]]), rel=1e-13)
-
-
-@given(low=st.integers(1, 1000), width=st.integers(1, 60), marked=st.booleans())
-def test_functions_are_asked_only_where_they_are_averaged(low, width, marked):
-    """What a function does before the first rank or after the last is of no account."""
-    first, last = np.array([low]), np.array([low + width - 1])
-    fenced = lambda x: np.where((x < first) | (x > last), np.nan, x)  # noqa: E731
-    got = mean_over(fenced, first, last, one_by_one=np.array([marked]))
-    assert got == pytest.approx((first + last) / 2.0, rel=1e-14)
-
-
-def test_bins_grow_with_the_logarithm_of_the_catalogue():
-    small, large = (len(RankGrid.build(n, sampled=99)) for n in (10**5, 10**9))
-    assert large < 2.5 * small
 
 
 @given(low=st.integers(1, 1000), width=st.integers(1, 200), powers=st.integers(0, 5))
@@ -449,40 +329,10 @@ def test_levels_that_a_rank_just_reaches_give_that_rank():
     assert steps.quantile(levels).tolist() == [1, 3, 3, 50, 50, 900, 900]
 
 
-def test_the_first_bin_may_be_wide():
-    even = RankDistribution(RankGrid(np.array([1, 5]), 10), np.array([0.4, 0.6]))
-    ranks = np.arange(1, 11)
-    assert even.cdf(ranks) == pytest.approx(ranks / 10)
-    assert even.quantile(ranks / 10).tolist() == ranks.tolist()
-    steep = RankDistribution(RankGrid(np.array([1, 5]), 10), np.array([0.88, 0.12]))
-    assert steep.cdf(ranks) == pytest.approx(np.cumsum(steep.pmf(ranks)))
-    assert RankDistribution(RankGrid(np.array([1]), 4), np.ones(1)).cdf(3) == pytest.approx(0.75)
-
-
-@pytest.mark.parametrize("total", [1 - 1e-9, 1 - 1e-11, 1 + 1e-11])
-def test_all_levels_are_reached_where_masses_sum_to_one_but_for_rounding(total):
-    grid = RankGrid(np.array([1, 2, 5]), 10)
-    distribution = RankDistribution(grid, total * np.array([0.3, 0.2, 0.5]))
-    assert distribution.quantile([0.3 * total, 1.0]).tolist() == [1, 10]
-    nothing_last = RankDistribution(grid, total * np.array([0.3, 0.7, 0.0]))
-    assert 4 <= nothing_last.quantile(1.0) <= 10
-
-
 def test_quantiles_of_signed_masses_are_where_the_cdf_first_gets():
     grid = reference.dense_grid(5)
     dips = RankDistribution(grid, np.array([0.5, 0.3, -0.2, 0.1, 0.3]))
     assert dips.quantile([0.5, 0.7, 0.8, 0.9, 1.0]).tolist() == [1, 2, 2, 5, 5]
-
-
-def test_cdf_takes_ranks_between_and_beyond():
-    distribution = RankDistribution.from_ranks([1, 2, 2, 40], items=100)
-    assert distribution.cdf([-3, 0, 0.9, 1, 1.9, 2, 39.9, 40, 100, 101]).tolist() == [
-        0, 0, 0, 0.25, 0.25, 0.75, 0.75, 1, 1, 1,
-    ]  # fmt: skip
-    assert distribution.pmf([0, 1, 2, 3, 40, 100]).tolist() == [0, 0.25, 0.5, 0, 0.25, 0]
-    assert distribution.items == 100
-    last = RankDistribution.from_ranks([10, 10, 3], items=10)
-    assert last.pmf([3, 10]) == pytest.approx([1 / 3, 2 / 3])
 
 
 def test_catalogues_smaller_than_the_grid_end_where_they_end():
@@ -504,7 +354,3 @@ def test_refusals():
         RankDistribution.from_ranks([], items=10)
     with pytest.raises(InputError, match="level"):
         RankDistribution.from_ranks([1], items=10).quantile(1.5)
-
-
-def test_the_blind_rank_is_that_down_to_which_one_item_is_drawn():
-    assert Law(items=3706, sampled=99).blind_rank == pytest.approx(3705 / 99)

@@ -55,7 +55,7 @@ def test_one_sampled_item_still_tells_the_auc(candidates):
 def _observed(ranks, items, sampled, *, rows=0, seed=0, **options) -> Observed:
     drawn = draw_sampled_ranks(ranks, items=items, sampled=sampled, rng=seed)
     counts = group_catalogues(RankCounts.from_ranks(drawn, items=items, sampled=sampled))
-    resampled = counts.resample(rows, rng=seed) if rows else None
+    resampled = reference.bootstrap(counts, rows, rng=seed) if rows else None
     return Observed.prepare(counts, resampled=resampled, cutoffs=[10], **options)
 
 

@@ -152,7 +152,7 @@ def test_ranges_without_targets_need_not_be_named(method, empty):
 def test_histograms_follow_their_cells_into_groups_of_catalogues():
     sizes = np.concatenate([np.arange(500, 540), np.arange(900, 940)])
     counts = RankCounts.from_ranks(1 + np.arange(80) % 3, items=sizes, sampled=20)
-    resampled = counts.resample(2, rng=0)
+    resampled = reference.bootstrap(counts, 2, rng=0)
     grouped, histograms = group_with_shares(counts, resampled)
     observed = Observed.prepare(grouped, resampled=histograms)
     assert len(np.unique(grouped.items)) <= 6

@@ -145,7 +145,7 @@ def test_a_refuted_assumption_is_not_claimed():
     ranks = draw_sampled_ranks([40] * 4000, items=1000, sampled=99, rng=0)
     with pytest.warns(RefutedWarning):
         result = unsample.estimate(
-            ranks, items=1000, sampled=99, metrics="Recall@100", method="mle", resamples=0
+            ranks, items=1000, sampled=99, metrics="Recall@100", method="mle"
         )
     text = " ".join(Reader(report.as_html(result)).words)
     assert "refute the assumption" in text
@@ -161,7 +161,6 @@ def test_where_no_distribution_fits_no_limits_are_drawn():
             sampled=99,
             metrics="Recall@100",
             method="mle",
-            resamples=0,
         )
     assert AtManyK(result, np.array([10, 1000])).curve(Recall).limits == {}
 
@@ -231,7 +230,6 @@ def test_without_a_prior_the_interval_stands_once():
         sampled=pages.SAMPLED,
         metrics="Recall@50",
         prior=None,
-        resamples=0,
     )
     intervals, curves, _ = Reader(report.as_html(result)).charts
     (row,) = intervals["views"][0]["rows"]
@@ -277,7 +275,6 @@ def test_numbers_stand_below_their_names_where_curves_have_different_methods():
         sampled=pages.SAMPLED,
         metrics="NDCG@50",
         method=["naive", "mle"],
-        resamples=0,
     )
     head, *rows = Reader(report.as_html(result)).tables["metrics-at-k-numbers"]
     assert all(len(row) == len(head) for row in rows)
@@ -316,7 +313,7 @@ def test_the_ladder_holds_what_was_asked():
 
 
 def test_groups_of_different_catalogues_share_an_axis():
-    options = {"sampled": pages.SAMPLED, "metrics": "Recall@50", "method": "mle", "resamples": 0}
+    options = {"sampled": pages.SAMPLED, "metrics": "Recall@50", "method": "mle"}
     ranks = pages.sampled_ranks()
     groups = {str(items): unsample.estimate(ranks, items=items, **options) for items in (200, 400)}
     drawn = Reader(report.as_html(groups)).charts

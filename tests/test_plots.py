@@ -49,7 +49,7 @@ def test_legends_name_the_ranges(draw):
     wide = ["95 % interval (calibrated)", "guaranteed", "bounds"]
     for prior, names in ({}, wide), ({"prior": None}, ["95 % interval", "bounds"]):
         result = unsample.estimate(
-            pages.sampled_ranks(), items=400, sampled=30, metrics="Recall@50", resamples=0, **prior
+            pages.sampled_ranks(), items=400, sampled=30, metrics="Recall@50", **prior
         )
         axes = draw(result, ax=figure.Figure().subplots())
         shown = [text.get_text() for text in axes.get_legend().get_texts()]

@@ -413,7 +413,7 @@ def _scored(world, seed=0):
 
 
 WORLD = World(effects=1.0, sampled=60, targets=300, items=600)
-OPTIONS = {"items": 600, "replacement": False, "metrics": ["Recall@50", "AUC"], "resamples": 0}
+OPTIONS = {"items": 600, "replacement": False, "metrics": ["Recall@50", "AUC"]}
 
 
 @pytest.mark.parametrize("kind", ["polars", "pandas", "csv"])
@@ -441,7 +441,7 @@ def test_scored_rows_tell_which_item_beats_which_target(kind, tmp_path):
 
 
 def _given(options):
-    return {name: value for name, value in options.items() if name in ("metrics", "resamples")}
+    return {name: value for name, value in options.items() if name == "metrics"}
 
 
 def test_pools_come_as_a_column_and_as_an_argument():
@@ -484,7 +484,7 @@ def test_errors_of_methods_include_the_items(monkeypatch):
     own = told(WORLD, batches, shared=False).counts
     names = {"metrics": ["Recall@50"], "method": "mle"}
     with_items = unsample.estimate(shared, **names)["Recall@50"].standard_error
-    without = unsample.estimate(own, errors="delta", **names)["Recall@50"].standard_error
+    without = unsample.estimate(own, **names)["Recall@50"].standard_error
     assert with_items > 1.5 * without
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests import reference
 from unsample.errors import FileError, InputError
 from unsample.estimators import Observed, parse
 from unsample.estimators.prior import History, Learned, Prior, shipped
@@ -120,7 +121,7 @@ def test_known_ranks_leave_nothing_open():
 def test_rows_of_a_batch_are_as_alone():
     ranks = ranks_like(500, 900, 0.6)
     observed = seen(ranks, 500, 30)
-    rows = observed.counts.resample(3, rng=1)
+    rows = reference.bootstrap(observed.counts, 3, rng=1)
     batch = Observed.prepare(observed.counts, resampled=rows, cutoffs=(1, 5))
     together_ = shipped().posterior(batch, METRICS)
     for at in range(4):

@@ -32,7 +32,7 @@ PRINTED = ("HR@1", "HR@5", "HR@10", "NDCG@10")
 
 def _print(ranks: np.ndarray, digits: int, names: tuple[str, ...] = PRINTED) -> dict[str, str]:
     """Return sampled metrics as a paper would print them."""
-    metrics = unsample.exact(ranks, items=100, metrics=names, resamples=0)
+    metrics = unsample.exact(ranks, items=100, metrics=names)
     return {name: f"{metrics[name].value:.{digits}f}" for name in names}
 
 
@@ -44,7 +44,7 @@ def test_hit_rates_alone_are_mle_on_ranges_with_the_errors_of_the_delta_method()
     options = {"metrics": ["Recall@50", "NDCG@20", "AUC"], "method": "mle"}
     ours = published(paper, items=3706, sampled=99, users=400, **options)
     counts = RankCounts.from_ranges([1, 2, 6, 11], [1, 5, 10, 100], [100] * 4, Law(3706, 99))
-    theirs = unsample.estimate(counts, **options, errors="delta")
+    theirs = unsample.estimate(counts, **options)
     for name in ours:
         assert ours[name].value == pytest.approx(theirs[name].value, rel=3e-3)
     mine, other = ours["Recall@50"].error, theirs["Recall@50"].error
@@ -97,7 +97,7 @@ def test_four_numbers_tell_nearly_what_all_ranks_tell(dataset, recommender, cand
     smallest = -(-items // 99)
     names = [f"{family}@{k}" for family in ("Recall", "NDCG") for k in (smallest, 4 * smallest)]
     ours = published(_print(ranks, 4), items=items, sampled=99, users=len(ranks), metrics=names)
-    theirs = unsample.estimate(ranks, items=items, sampled=99, metrics=names, resamples=0)
+    theirs = unsample.estimate(ranks, items=items, sampled=99, metrics=names)
     for name in names:
         assert ours[name].value == pytest.approx(theirs[name].value, rel=0.06), name
         low, high = ours[name].interval()
@@ -321,7 +321,7 @@ def _coverage(items_factor: float, simulations: int, candidates: str) -> float:
     for dataset, recommender in (("ml-1m", "ease"), ("ml-1m", "neumf"), ("citeulike-a", "als")):
         bundled = load_ranks(dataset, recommender, candidates=candidates)
         users, items = len(bundled), float(bundled.items.mean())
-        truth = unsample.exact(bundled.ranks, items=bundled.items, metrics=names, resamples=0)
+        truth = unsample.exact(bundled.ranks, items=bundled.items, metrics=names)
         rng = np.random.default_rng(21)
         covered = np.zeros(len(names))
         for _ in range(simulations):

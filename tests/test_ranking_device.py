@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -163,14 +159,3 @@ def test_counts_of_the_kernels_become_ranks(precision, dim):
         )
         assert np.array_equal(found.ranks, expected.ranks)
         assert np.array_equal(found.ties, expected.ties)
-
-
-def test_the_benchmark_runs_in_small_or_says_what_is_missing():
-    script = Path(__file__).parent.parent / "benchmarks" / "gpu_ranking.py"
-    command = [sys.executable, str(script), "300", "5000", "32"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if not torch.cuda.is_available():
-        assert done.stderr == "a CUDA device and Triton are needed, and are not both there\n"
-        return
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("equal float64's: [True, True]") == 3

@@ -68,11 +68,11 @@ _DESIGN = {"items": ITEMS, "sampled": SAMPLED}
 _TWO = {"A": _sampled(0), "B": _sampled(1)}
 #: A result of every kind.
 RESULTS = {
-    "estimate": lambda: unsample.estimate(_sampled(0), **_DESIGN, metrics=METRICS, resamples=20),
+    "estimate": lambda: unsample.estimate(_sampled(0), **_DESIGN, metrics=METRICS),
     "methods": lambda: unsample.estimate(
-        _sampled(0), **_DESIGN, metrics=METRICS, method=["mle", "bv", "naive"], resamples=20
+        _sampled(0), **_DESIGN, metrics=METRICS, method=["mle", "bv", "naive"]
     ),
-    "exact": lambda: unsample.exact(_full(0), items=ITEMS, metrics=METRICS, resamples=20),
+    "exact": lambda: unsample.exact(_full(0), items=ITEMS, metrics=METRICS),
     "evaluate": _evaluate,
     "guided": _guided,
     "together": _together,
@@ -80,10 +80,7 @@ RESULTS = {
         {"HR@1": 0.18, "HR@10": 0.69}, items=3706, sampled=99, users=6040, metrics=METRICS
     ),
     "compare": lambda: unsample.compare(_TWO, **_DESIGN, metrics=METRICS),
-    "plan": lambda: unsample.plan(
-        items=500, users=1000, metrics="NDCG@10", budget=100_000, repeats=5
-    ),
-    "power": lambda: unsample.plan(items=80, users=200, compare=0.2, repeats=2),
+    "plan": lambda: unsample.plan(items=500, users=1000, metrics="NDCG@10", budget=100_000),
     "audit": lambda: unsample.audit(_negatives(), items=ITEMS),
 }
 WITH_METRICS = ["estimate", "methods", "exact", "evaluate", "published"]
@@ -192,7 +189,7 @@ def test_the_truth_stands_beside_the_estimates():
 @pytest.fixture
 def steps(monkeypatch):
     """Count how often each step of an answer is taken."""
-    taken = dict.fromkeys(("group", "prepare", "certainty", "resample", "evaluate"), 0)
+    taken = dict.fromkeys(("group", "prepare", "certainty", "evaluate"), 0)
 
     def count(owner, name, step):
         real = getattr(owner, name)
@@ -206,7 +203,6 @@ def steps(monkeypatch):
     count(_estimate, "group_catalogues", "group")
     count(Observed, "prepare", "prepare")
     count(Certainty, "of", "certainty")
-    count(RankCounts, "resample", "resample")
     count(unsample.estimators.MLE, "evaluate", "evaluate")
     return taken
 
@@ -216,12 +212,12 @@ def test_an_estimate_takes_every_step_once_and_no_other_before_it_is_asked(steps
     str(result)
     # Estimators and bounds each have a grid of their own to prepare for.
     assert steps == {
-        "group": 1, "prepare": 2, "certainty": 1, "resample": 0, "evaluate": 1
+        "group": 1, "prepare": 2, "certainty": 1, "evaluate": 1
     }  # fmt: skip
     errors = [entry.standard_error for entry in result.values()]
     assert all(error > 0 for error in errors)
     result.to_dict()
-    assert (steps["resample"], steps["evaluate"], steps["prepare"]) == (1, 2, 3)
+    assert (steps["evaluate"], steps["prepare"]) == (2, 3)
 
 
 def test_an_evaluation_takes_every_step_once(steps):
@@ -230,7 +226,7 @@ def test_an_evaluation_takes_every_step_once(steps):
     result = unsample.evaluate(factors, pairs, items=300, design="fixed", budget=9000, method="mle")
     str(result)
     assert steps == {
-        "group": 1, "prepare": 2, "certainty": 1, "resample": 0, "evaluate": 1
+        "group": 1, "prepare": 2, "certainty": 1, "evaluate": 1
     }  # fmt: skip
 
 
@@ -238,7 +234,7 @@ def test_a_comparison_takes_every_step_once_for_each_model(steps):
     unsample.compare(_TWO, **_DESIGN, metrics=METRICS, method="mle")
     # Chances come from the posterior, and need no fits of their own.
     assert steps == {
-        "group": 2, "prepare": 4, "certainty": 2, "resample": 0, "evaluate": 2
+        "group": 2, "prepare": 4, "certainty": 2, "evaluate": 2
     }  # fmt: skip
 
 
@@ -252,17 +248,16 @@ def test_printed_numbers_take_every_step_once(steps):
     assert (steps["prepare"], steps["evaluate"]) == (2, 1)
 
 
-def test_values_depend_neither_on_resamples_nor_on_when_errors_are_asked_for():
+def test_errors_do_not_depend_on_when_they_are_asked_for():
     options = {**_DESIGN, "metrics": METRICS, "method": ["auto", "mle"]}
-    none, some = (unsample.estimate(_sampled(0), **options, resamples=n) for n in (0, 20))
-    assert [e.value for e in none.entries] == [e.value for e in some.entries]
+    some = unsample.estimate(_sampled(0), **options)
     found, barrier = [], threading.Barrier(4)
 
     def ask(result, entry):
         barrier.wait()
         found.append((entry, result.entries[entry].standard_error))
 
-    again = unsample.estimate(_sampled(0), **options, resamples=20)
+    again = unsample.estimate(_sampled(0), **options)
     threads = [threading.Thread(target=ask, args=(again, entry)) for entry in (5, 0, 2, 3)]
     for thread in threads:
         thread.start()
@@ -271,18 +266,8 @@ def test_values_depend_neither_on_resamples_nor_on_when_errors_are_asked_for():
     assert dict(found) == {entry: some.entries[entry].standard_error for entry in (0, 2, 3, 5)}
 
 
-def test_a_generator_is_drawn_from_at_once():
-    rng = np.random.default_rng(3)
-    options = {**_DESIGN, "metrics": "Recall@50", "method": "mle", "resamples": 10}
-    one, two = (unsample.estimate(_sampled(0), **options, rng=rng) for _ in range(2))
-    rng.random(100)
-    same = unsample.estimate(_sampled(0), **options, rng=np.random.default_rng(3))
-    assert one["Recall@50"].standard_error == same["Recall@50"].standard_error
-    assert two["Recall@50"].standard_error != same["Recall@50"].standard_error
-
-
 def test_counts_targets_ranks_and_frames_give_the_same():
-    ranks, options = _sampled(0), {"metrics": METRICS, "resamples": 10}
+    ranks, options = _sampled(0), {"metrics": METRICS}
     given = [
         (ranks, _DESIGN),
         (RankCounts.from_ranks(ranks, **_DESIGN), {}),

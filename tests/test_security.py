@@ -24,9 +24,8 @@ from tests.pages import ITEMS, SAMPLED, sampled_ranks
 from unsample import pages as report
 from unsample._archives import read_arrays
 from unsample.adapters import trec
-from unsample.errors import ChecksumError, FileError, RankError, UnsampleError
+from unsample.errors import FileError, RankError, UnsampleError
 from unsample.evidence import RankCounts
-from unsample.lab.datasets import _files, _registry
 from unsample.pages import printable
 from unsample.tables import read_counts, read_targets
 
@@ -270,20 +269,6 @@ def test_many_ties_are_not_drawn_one_by_one(tmp_path):
 # -- downloads ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", unsample.lab.datasets.names())
-def test_every_public_file_has_a_checksum_a_plain_name_and_an_encrypted_address(name):
-    for file in _registry.record(name).files.values():
-        assert re.fullmatch(r"sha256:[0-9a-f]{64}|git-blob:[0-9a-f]{40}", file.checksum)
-        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", file.name)
-        assert not file.address or file.address.startswith("https://")
-
-
-def test_a_file_without_a_checksum_is_never_believed():
-    nameless = _registry.DataFile("a.dat", "lists", "https://example.org/a.dat")
-    with pytest.raises(ChecksumError, match="expected git-blob:, got"):
-        _files.check(b"anything", nameless, "the file")
-
-
 @pytest.mark.parametrize(
     "address", ["http://169.254.169.254/x.parquet", "file:///etc/passwd", "s3://a/b.parquet"]
 )
@@ -347,7 +332,7 @@ def test_names_change_no_page_but_their_own_words(plain_comparison, start):
 
 
 def test_groups_titles_and_notebooks_are_escaped():
-    result = unsample.exact([1, 5, 9], items=20, metrics=["Recall@5"], resamples=5)
+    result = unsample.exact([1, 5, 9], items=20, metrics=["Recall@5"])
     plain = report.as_html({"a": result, "b": result}, title="title")
     evil = report.as_html({EVIL[0]: result, EVIL[2]: result}, title=EVIL[1])
     assert Shape(evil).found == Shape(plain).found
@@ -360,7 +345,7 @@ def test_reports_hold_no_paths_names_or_secrets(tmp_path, run, monkeypatch):
     folder.mkdir()
     (folder / "ranks.csv").write_text("rank\n" + "1\n3\n9\n" * 50)
     page = folder / "page.html"
-    options = ("--items", 100, "--sampled", 9, "--method", "mle", "--resamples", 20)
+    options = ("--items", 100, "--sampled", 9, "--method", "mle")
     code, out, _ = run("estimate", folder / "ranks.csv", *options, "--html", page, "--json")
     assert code == 0
     for text in (page.read_text(encoding="utf-8"), out):
@@ -379,7 +364,7 @@ def test_names_have_no_power_over_the_terminal(tmp_path, run):
     rows = [{"rank": rank, "model": name} for rank in range(1, 10) for name in (ESCAPE, "\ud800")]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = ("--items", 100, "--sampled", 9, "-m", "Recall@20")
-    fast = ("--method", "mle", "--resamples", 10)
+    fast = ("--method", "mle")
     for verb in (("estimate", path, "--by", "model", *fast), ("compare", path, "--by", "model")):
         code, out, err = run(*verb, *options)
         assert code == 0

@@ -60,19 +60,6 @@ def test_em_by_hand(iterations):
     assert solution.failures == 0
 
 
-def test_em_starts_from_a_direction_of_any_length():
-    likelihood, shares = _mixture(6, 4)
-    start = np.array([1.0, 2.0, 3.0, 4.0])
-    for iterations in (0, 1, 5):
-        short, long = (
-            em(likelihood, shares, start=times * start, iterations=iterations).weights
-            for times in (1e-3, 1e3)
-        )
-        assert short == pytest.approx(long, rel=1e-12)
-        assert short.sum(axis=1) == pytest.approx(np.ones(3))
-    assert em(likelihood, shares, start=start, iterations=0).weights[2] == pytest.approx(start / 10)
-
-
 @pytest.mark.parametrize(("cells", "bins"), [(7, 4), (4, 7), (5, 5)])
 @pytest.mark.parametrize("strength", [0.0, 0.5])
 def test_maximum_likelihood_is_the_maximum(cells, bins, strength):
@@ -132,21 +119,6 @@ def test_rows_do_not_know_of_each_other(solve, monkeypatch):
         assert alone.iterations[0] == together.iterations[row]
 
 
-def test_cells_that_nobody_fell_into_need_no_likelihood():
-    likelihood, shares = _mixture(6, 4)
-    with_empty = np.vstack([likelihood, np.zeros(4)])
-    padded = np.column_stack([shares, np.zeros(3)])
-    assert np.allclose(
-        maximum_likelihood(with_empty, padded).weights,
-        maximum_likelihood(likelihood, shares).weights,
-    )
-    steps = [
-        em(a, p, start=np.ones(4), iterations=5).weights
-        for a, p in ((likelihood, shares), (with_empty, padded))
-    ]
-    assert np.allclose(*steps)
-
-
 # -- entropy --------------------------------------------------------------------------------
 
 
@@ -185,48 +157,6 @@ def test_maximum_entropy_says_when_it_has_not_arrived():
     assert (hasty.gap > 1e-11).all()
 
 
-def test_maximum_entropy_goes_on_until_the_gap_is_as_small_as_asked():
-    likelihood, targets = _mixture(6, 9)
-    options = {"cell_weights": targets, "widths": np.ones(9), "eta": 1e-3}
-    best = maximum_entropy(likelihood, targets, **options)
-    for steps in (1, 2):
-        gaps = maximum_entropy(likelihood, targets, max_iterations=steps, **options).gap
-        for row, gap in enumerate(gaps):
-            # A little less than these steps reach needs one more, a lot more needs none.
-            for tolerance, needed in ((0.8 * gap, steps + 1), (5 * gap, steps)):
-                solution = maximum_entropy(likelihood, targets, tolerance=tolerance, **options)
-                assert solution.gap[row] <= tolerance
-                assert solution.iterations[row] == needed
-    assert (best.iterations > 2).all()
-
-
-def test_mass_that_is_below_the_smallest_number_counts_nothing():
-    likelihood = np.array([[0.9, 0.5, 0.1], [0.1, 0.5, 0.9]])
-    eta, widths = 1e-5, np.array([2.0, 1.0, 1.0])
-    solution = maximum_entropy(
-        likelihood, np.array([[1.0, 0.0]]), cell_weights=np.ones((1, 2)), widths=widths, eta=eta
-    )
-    assert solution.weights[0].tolist() == [1, 0, 0]
-    assert set(solution.status) == {Status.OPTIMAL}
-    assert solution.objective[0] == pytest.approx(2 * 0.1**2 - eta * np.log(2), abs=1e-12)
-
-
-def test_maximum_entropy_arrives_where_almost_nothing_is_left_to_entropy():
-    likelihood, targets = _mixture(6, 9, rows=5)
-    eta = 1e-7
-    # Steps are short far away, and near the end gain less than rounding shows.
-    solution = maximum_entropy(
-        likelihood, targets, cell_weights=targets, widths=np.ones(9), eta=eta, tolerance=1e-15
-    )
-    assert set(solution.status) == {Status.OPTIMAL}
-    for target, weights in zip(targets, solution.weights, strict=True):
-        root = np.sqrt(target)
-        heavy = np.vstack([root[:, None] * likelihood, np.full(9, 1e3)])
-        nearest, _ = optimize.nnls(heavy, np.append(root * target, 1e3))
-        here, there = (target @ (likelihood @ w - target) ** 2 for w in (weights, nearest))
-        assert here <= there + eta * np.log(9) + 1e-9
-
-
 # -- least squares --------------------------------------------------------------------------
 
 
@@ -253,23 +183,6 @@ def test_least_squares_meet_their_conditions(monotone, seed):
     assert certificate.iterations == 4
     doubtful = monotone_least_squares(matrix, weights, target, monotone=monotone, tolerance=-1.0)
     assert doubtful[1].status is Status.NOT_CONVERGED
-
-
-def test_a_monotone_answer_may_need_the_constraint_or_not():
-    matrix, even = np.eye(3), np.ones(3)
-    assert monotone_least_squares(matrix, even, np.array([3.0, 2, 1]))[0] == pytest.approx(
-        [3, 2, 1]
-    )
-    assert monotone_least_squares(matrix, even, np.array([1.0, 2, 3]))[0] == pytest.approx(
-        [2, 2, 2]
-    )
-    assert monotone_least_squares(matrix, even, -even)[0] == pytest.approx([0, 0, 0])
-
-
-def test_order_is_exact_where_the_free_answer_misses_it_by_rounding():
-    x, _ = monotone_least_squares(np.eye(3), np.ones(3), np.array([1.0, 1.0 + 1e-12, 0.5]))
-    assert (np.diff(x) <= 0).all()
-    assert x == pytest.approx([1, 1, 0.5])
 
 
 @pytest.fixture(params=[True, False], ids=["monotone", "nonnegative"])
@@ -322,32 +235,6 @@ def test_least_squares_certify_what_they_have_whoever_found_it(squares, how, mon
     assert certificate.status is Status.NOT_CONVERGED
     assert certificate.objective == pytest.approx(weights @ (matrix @ x - target) ** 2)
     assert certificate.objective - best.objective <= certificate.gap
-
-
-@pytest.mark.parametrize(
-    "units", [(1e-12, 1, 1), (1e6, 1, 1), (1, 1e-9, 1), (1, 1e5, 1), (1, 1, 1e-6), (1, 1, 1e4)]
-)
-@pytest.mark.parametrize("factor", [1.0, 0.9])
-def test_least_squares_know_no_units(squares, units, factor, monkeypatch):
-    _answer_with(lambda s: factor * s, monkeypatch)
-    target_unit, weight_unit, matrix_unit = units
-    loss_unit = target_unit**2 * weight_unit
-    x, plain = _solve(squares)
-    y, in_units = _solve(squares, *units)
-    assert y * matrix_unit / target_unit == pytest.approx(x, rel=1e-9, abs=1e-12)
-    assert in_units.objective / loss_unit == pytest.approx(plain.objective, rel=1e-9)
-    assert in_units.gap / loss_unit == pytest.approx(plain.gap, rel=1e-6, abs=1e-12)
-    assert in_units.status is plain.status
-    assert plain.usable == (factor == 1.0)
-
-
-def test_the_gap_of_least_squares_by_hand(monkeypatch):
-    # Of F(0) = sum d b^2 all is lost, and the straight line down from there promises twice that.
-    monkeypatch.setattr(optimize, "nnls", lambda columns, *_, **__: (np.zeros(1), 0.0))
-    weights, b = np.array([1.0, 2.0, 4.0]), 3.0
-    _, certificate = monotone_least_squares(np.full((3, 1), 0.5), weights, np.full(3, b))
-    assert certificate.objective == pytest.approx(7 * b**2)
-    assert certificate.gap == pytest.approx(2 * 7 * b**2)
 
 
 def test_least_squares_with_nothing_to_fit_and_with_cells_that_fit_nothing():
@@ -469,13 +356,6 @@ def test_a_fit_that_is_called_optimal_is(curve, targets):
         assert (left[optimal] <= 1e-5 + 1e-15 * targets).all()
         called |= set(hasty.status)
     assert called == {Status.OPTIMAL, Status.NOT_CONVERGED}
-
-
-def test_the_gap_of_a_fit_is_what_its_last_step_promised(curve):
-    best, first, second = curve.fit(), curve.fit(max_iterations=1), curve.fit(max_iterations=2)
-    before_last = best.solution.objective - first.solution.objective
-    assert second.solution.gap == pytest.approx(before_last, rel=0.2)
-    assert (best.solution.objective - second.solution.objective <= second.solution.gap).all()
 
 
 # -- the problems of estimators --------------------------------------------------------------

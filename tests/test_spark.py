@@ -11,6 +11,7 @@ import scipy.sparse
 import unsample
 from tests.doors import cases, documented, need, run_documented
 from tests.machine import need_program
+from tests.test_libraries import sections
 from unsample.adapters import spark
 from unsample.designs import Exact, FactorScores, Fixed, Scorer
 from unsample.errors import DesignError, InputError, ScoreError
@@ -125,17 +126,26 @@ def partitions(session, request):
 
 
 @pytest.mark.usefixtures("partitions")
-@pytest.mark.parametrize("ties", ["random", "pessimistic"])
-@pytest.mark.parametrize("replacement", [None, True, False], ids=["exact", "with", "without"])
-def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen, ties, replacement):
-    options = {"items": ITEMS, "exclude": seen, "ties": ties, "rng": 7}
-    drawn = {} if replacement is None else {"sampled": 9, "replacement": replacement}
-    found = spark.counts(targets, model, **options, **drawn)
-    local = unsample.evaluate(
-        model, pairs, design=Fixed(**drawn) if drawn else Exact(), resamples=0,
-        metrics="Recall@10", **options,
-    )  # fmt: skip
+@pytest.mark.parametrize("sampled", [None, 9])
+def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen, sampled):
+    options = {"items": ITEMS, "exclude": seen, "rng": 7}
+    found = spark.counts(targets, model, sampled=sampled, replacement=False, **options)
+    design = Exact() if sampled is None else Fixed(sampled, replacement=False)
+    local = unsample.evaluate(model, pairs, design=design, metrics="Recall@10", **options)
     assert found == local.counts
+
+
+def test_the_code_of_the_page_runs(session):
+    rng = np.random.default_rng(0)
+    pairs = np.arange(40), rng.integers(0, 3706, 40)
+    targets = pl.DataFrame({"user": pairs[0], "target": pairs[1]}).to_arrow()
+    names = {
+        "unsample": unsample, "session": session, "targets": session.createDataFrame(targets),
+        "model": FactorScores(rng.normal(size=(40, 4)), rng.normal(size=(3706, 4))), "pairs": pairs,
+    }  # fmt: skip
+    exec(sections()["Spark"], names)
+    assert names["counts"].total == 40
+    assert names["guided"].scored <= 50_000
 
 
 def test_any_function_can_score_and_its_errors_come_back(targets, model):
@@ -160,11 +170,8 @@ def test_any_function_can_score_and_its_errors_come_back(targets, model):
             spark.counts(frame, model, items=ITEMS, sampled=5, **options)
 
 
-@pytest.mark.parametrize(("design", "budget"), [("certified", None), ("guided", 9000)])
-def test_designs_that_look_at_all_targets_score_on_the_cluster(
-    session, pairs, model, seen, design, budget
-):
-    options = {"items": ITEMS, "exclude": seen, "design": design, "budget": budget, "resamples": 0}
+def test_designs_that_look_at_all_targets_score_on_the_cluster(session, pairs, model, seen):
+    options = {"items": ITEMS, "exclude": seen, "design": "guided", "budget": 9000}
     options |= {"metrics": ["Recall@5", "NDCG@5"], "batch": 1 << 22}
     local = unsample.evaluate(model, pairs, **options)
     with spark.scorer(session, model, items=ITEMS) as scores:

@@ -41,11 +41,9 @@ from unsample.tables import _read, is_frame, read_counts, read_targets
 
 DESIGN = {"items": 50, "sampled": 9}
 CASES = cases()
-#: A Dask query takes seconds to plan, however small the table: one of each kind is fast enough.
-SLOW = {"dask": [pytest.mark.slow]}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=SLOW.get(name, [])) for name in DOORS])
+@pytest.fixture(params=DOORS)
 def door(request, tmp_path, monkeypatch):
     """Give a door: a function from a Polars frame to a source, and its name."""
 
@@ -62,11 +60,6 @@ def door(request, tmp_path, monkeypatch):
 @pytest.mark.parametrize("case", CASES)
 def test_every_door_counts_alike(door, case):
     CASES[case].check(door(CASES[case].frame))
-
-
-def test_dask_counts_alike(tmp_path, monkeypatch):
-    for case in ("designs and counts by row", "scores of several models, ties at random"):
-        CASES[case].check(DOORS["dask"](CASES[case].frame, tmp_path, monkeypatch))
 
 
 USERS = pl.DataFrame(
@@ -346,7 +339,7 @@ def test_no_door_escapes():
     """The doors that the functions promise are those that the contract goes through."""
     promised = {
         "CSV", "TSV", "JSON lines", "Parquet", "NPZ", ".gz", "standard input", "pattern", "folder",
-        "list", "pandas", "Polars (eager or lazy)", "PyArrow", "DuckDB", "Dask",
+        "list", "pandas", "Polars (eager or lazy)", "PyArrow", "DuckDB",
     }  # fmt: skip
     assert all(word in read_counts.__doc__ for word in promised)
     # Polars has two doors; text has one more by its content, Parquet one from standard input.
@@ -364,7 +357,7 @@ def test_no_door_escapes():
 
 def test_what_is_a_frame(tmp_path, monkeypatch):
     frame = pl.DataFrame({"rank": [1]})
-    for name in ("pandas", "polars", "polars-lazy", "pyarrow", "duckdb", "dask"):
+    for name in ("pandas", "polars", "polars-lazy", "pyarrow", "duckdb"):
         assert is_frame(DOORS[name](frame, tmp_path, monkeypatch))
     assert not any(is_frame(value) for value in ([1], np.array([1]), frame["rank"], {"rank": [1]}))
 

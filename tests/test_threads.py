@@ -85,7 +85,6 @@ def _everything(seed: int) -> tuple[float, ...]:
         sampled=99,
         metrics="Recall@50",
         method="mle",
-        resamples=5,
         rng=seed,
     )
     entry = result["Recall@50"]
@@ -120,5 +119,5 @@ def test_no_call_touches_the_warning_filters_that_threads_share(call, monkeypatc
         return
     left, right = np.random.default_rng(0).normal(size=(2, 60, 4))
     targets = (np.arange(60), np.arange(60))
-    options = {"metrics": "Recall@10", "method": "mle", "resamples": 5}
+    options = {"metrics": "Recall@10", "method": "mle"}
     unsample.evaluate((left, right), targets, items=60, design="fixed", budget=1200, **options)

@@ -35,22 +35,31 @@ def whole(rng, shape, kind):
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("excluding", [False, True])
-@pytest.mark.parametrize("repeated", [False, True])
-def test_tiles_count_as_single_rows_do(kind, threads, excluding, repeated):
+@pytest.mark.parametrize("order", ["sorted", "shuffled", "repeated"])
+def test_tiles_count_as_single_rows_do(monkeypatch, kind, threads, excluding, order):
     rng = np.random.default_rng(0)
     bias = whole(rng, ITEMS, kind)
     model = FactorScores(whole(rng, (USERS, 6), kind), whole(rng, (ITEMS, 6), kind), bias)
-    users = rng.integers(USERS // 3, size=USERS) if repeated else np.arange(USERS)
+    users = {
+        "sorted": np.arange(USERS),
+        "shuffled": rng.permutation(USERS),
+        "repeated": rng.integers(USERS // 3, size=USERS),
+    }[order]
     targets = rng.integers(ITEMS, size=USERS)
     exclude = random_array((USERS, ITEMS), density=0.01, rng=rng).tocsr() if excluding else None
     candidates = Candidates.check((users, targets), ITEMS, exclude)
     assert _tiles.can_tile(model)
+    again, rows = [], _tiles.count_rows
+    monkeypatch.setattr(
+        _tiles, "count_rows", lambda *given: again.append(len(given[1])) or rows(*given)
+    )
     with threadpool_limits(threads, user_api="blas"):
         parts = list(_tiles.count_tiles(as_scorer(model, ITEMS), candidates))
     better, equal = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
     expected = plain(model, candidates)
     assert np.array_equal(better, expected[0])
     assert np.array_equal(equal, expected[1])
+    assert not any(again)  # whole numbers are rounded nowhere
 
 
 def test_a_target_that_its_tile_rounds_otherwise_is_ranked_again(monkeypatch):

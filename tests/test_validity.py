@@ -49,7 +49,7 @@ def _simulate(method: str, size: int, told: Told = TRUTH) -> dict[str, np.ndarra
     """Return rows by metric: value, interval of chance, whole interval, truth of such users."""
     rng = np.random.default_rng(99)
     limit = np.ceil(ITEMS * rng.beta(0.6, 2.0, size=2_000_000)).astype(int).clip(1, ITEMS)
-    truth = unsample.exact(limit, items=ITEMS, metrics=METRICS, resamples=0)
+    truth = unsample.exact(limit, items=ITEMS, metrics=METRICS)
     rows: dict[str, list[tuple[float, ...]]] = {m: [] for m in METRICS}
     for _ in range(size):
         ranks = Law(ITEMS, SAMPLED).draw(_population(rng), rng=rng)
@@ -59,7 +59,6 @@ def _simulate(method: str, size: int, told: Told = TRUTH) -> dict[str, np.ndarra
             sampled=SAMPLED,
             metrics=METRICS,
             method=method,
-            resamples=200,
             rng=rng,
         )
         for m in METRICS:
@@ -185,7 +184,6 @@ class SmallWorld:
                     sampled=self.sampled + self.told_more,
                     metrics=self.metrics,
                     method="mle",
-                    resamples=0,
                 )
             values.append([entry.value for entry in result.entries])
             # How ties fall is chance too, which the interval for these users alone leaves out.
@@ -301,7 +299,7 @@ def test_what_is_truly_said_keeps_the_promise(dataset, recommender, candidates, 
 
 def _covered(items_factor: float) -> list[Finding]:
     truth = load_ranks("ml-1m", "ease", candidates="all")
-    exact = unsample.exact(truth.ranks, items=truth.items, metrics="Recall@100", resamples=0)
+    exact = unsample.exact(truth.ranks, items=truth.items, metrics="Recall@100")
     rng = np.random.default_rng(0)
     found = []
     for _ in range(30):
@@ -313,7 +311,6 @@ def _covered(items_factor: float) -> list[Finding]:
                 items=int(truth.items[0] * items_factor),
                 sampled=499,
                 metrics="Recall@100",
-                resamples=0,
             )
         found.append(result["Recall@100"].interval(kind="guaranteed"))
     low, high = np.array(found).T

@@ -110,7 +110,6 @@ def _markets(size: int) -> list[Finding]:
                 candidates="unseen",
                 metrics="Recall@10",
                 method="naive",
-                resamples=0,
             )
         found.append(
             (*result["Recall@10"].interval(kind="guaranteed"), *result["Recall@10"].bounds())

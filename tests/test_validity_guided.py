@@ -108,7 +108,7 @@ class World:
             places=places,
             shuffle=np.argsort(ranks, kind="stable") if self.ordered else None,
         )
-        result = certified_targets(found, self.metrics, None, 0, 0)
+        result = certified_targets(found, self.metrics, None)
         return [(entry.value, *entry.interval(population=population)) for entry in result.entries]
 
 

@@ -81,7 +81,7 @@ class World:
             odds=self.odds,
             shuffle=order,
         )
-        estimates = certified_targets(found, METRICS, None, 0, 0)
+        estimates = certified_targets(found, METRICS, None)
         users = np.arange(len(ranks))
         return Evaluation(
             **{each.name: getattr(estimates, each.name) for each in fields(estimates)},

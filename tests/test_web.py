@@ -38,7 +38,7 @@ PAPER = {
     "candidates": "unseen",
     "metrics": "",
 }
-PLAN = {"items": "500", "users": "400", "metrics": "NDCG@10", "precision": "10 %", "repeats": "3"}
+PLAN = {"items": "500", "users": "400", "metrics": "NDCG@10", "precision": "10 %"}
 RANKS = {"items": "3706", "sampled": "99", "metrics": "Recall@50", "candidates": "unseen"}
 
 

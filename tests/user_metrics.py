@@ -143,14 +143,11 @@ def split(name: str, places: List) -> tuple[str, int]:
 def value(name: str, places: List) -> float:
     """Return a metric of one list, such as ``NDCG(gain=exp)@10``; without a K, of the whole."""
     family, k = split(name, places)
-    return (FORMULAS | FOREIGN)[family](places, k)
+    return FORMULAS[family](places, k)
 
 
 def mean(name: str, lists: Sequence[List]) -> float:
-    """Return the mean over users, or what stands for it."""
-    family, k = split(name, lists[0])
-    if family in POOLED:
-        return POOLED[family](lists, k)
+    """Return the mean over users."""
     return math.fsum(value(name, places) for places in lists) / len(lists)
 
 
@@ -160,60 +157,10 @@ def names(cutoffs: Sequence[int]) -> list[str]:
     return [*cut, *FORMULAS]
 
 
-# -- what libraries compute under other or the same names ------------------------------------------
+# -- what libraries call the same --------------------------------------------------------------
 
-
-def ap_of_k(places: List, k: int) -> float:
-    return precisions(places, k) / k
-
-
-def ap_of_hits(places: List, k: int) -> float:
-    """TorchMetrics' own: what was not found does not count at all."""
-    return precisions(places, k) / max(relevant(places[:k]), 1)
-
-
-def precision_of_list(places: List, k: int) -> float:
-    """LensKit's own: a list that is shorter than K is not filled up."""
-    return relevant(places[:k]) / min(k, len(places))
-
-
-def limited_auc(places: List, k: int) -> float:
-    """implicit's own: pairs beyond K are in the right order half of the time."""
-    top, others = places[:k], len(places) - relevant(places)
-    seen = sum(relevant(top[:place]) for place, gain in enumerate(top) if not gain)
-    beyond = (relevant(top) + relevant(places)) / 2 * (others - (len(top) - relevant(top)))
-    return (seen + beyond) / (relevant(places) * others)
-
-
-#: Metrics of a user that libraries have and that are no metric of ours.
-FOREIGN: dict[str, Callable[[List, int], float]] = {
-    "AP / K": ap_of_k,
-    "AP / hits": ap_of_hits,
-    "hits / min(K, list)": precision_of_list,
-    "limited AUC": limited_auc,
-}
-
-
-def pooled_recall(lists: Sequence[List], k: int) -> float:
-    """implicit's precision: all hits of all users by all that were possible."""
-    hits = sum(relevant(places[:k]) for places in lists)
-    return hits / sum(min(relevant(places), k) for places in lists)
-
-
-def grouped_auc(lists: Sequence[List], k: int) -> float:
-    """RecBole's GAUC: users count by how many relevant items they have."""
-    sizes = [relevant(places) for places in lists]
-    return sum(size * auc(row, k) for size, row in zip(sizes, lists, strict=True)) / sum(sizes)
-
-
-#: And those that are no mean over users.
-POOLED: dict[str, Callable[[Sequence[List], int], float]] = {
-    "pooled Recall(norm=min)": pooled_recall,
-    "AUC, by targets": grouped_auc,
-}
-
-#: Library -> its name of a metric -> ours, or that of a formula above, or None.
-SAME: dict[str, dict[str, str | None]] = {
+#: Library -> its name of a metric -> ours; what is no metric of ours is left out.
+SAME: dict[str, dict[str, str]] = {
     "trec": {
         "AP": "AP",
         "AP@K": "AP@K",
@@ -229,27 +176,14 @@ SAME: dict[str, dict[str, str | None]] = {
         "graded nDCG@K": "NDCG@K",
         "graded nDCG(gains={2:3,3:7})@K": "NDCG(gain=exp)@K",
         "graded nDCG(dcg='exp-log2')@K": "NDCG(gain=exp)@K",
-        "pytrec_eval map": "AP",
-        "pytrec_eval map_cut@K": "AP@K",
-        "pytrec_eval recip_rank": "MRR",
-        "pytrec_eval P@K": "Precision@K",
-        "pytrec_eval recall@K": "Recall@K",
-        "pytrec_eval Rprec": "RPrec",
-        "pytrec_eval success@K": "HR@K",
-        "pytrec_eval ndcg": "NDCG",
-        "pytrec_eval ndcg_cut@K": "NDCG@K",
     },
     "ranx": {
-        "hits": None,  # how many, not a share
-        "hits@K": None,
         "hit_rate": "HR",
         "hit_rate@K": "HR@K",
         "precision": "Precision",
         "precision@K": "Precision@K",
         "recall": "Recall",
         "recall@K": "Recall@K",
-        "f1": None,
-        "f1@K": None,
         "mrr": "MRR",
         "mrr@K": "MRR@K",
         "map": "AP",
@@ -271,13 +205,11 @@ SAME: dict[str, dict[str, str | None]] = {
         "recall@K": "Recall@K",
         "ndcg@K": "NDCG@K",
         "precision@K": "Precision@K",
-        "gauc": "AUC, by targets",
     },
     "lenskit": {
         "Recall": "Recall",
         "Recall@K": "Recall(norm=min)@K",
         "Precision": "Precision",
-        "Precision@K": "hits / min(K, list)@K",  # Precision@K up to the length of the list
         "Hit": "HR",
         "Hit@K": "HR@K",
         "RecipRank": "MRR",
@@ -297,38 +229,29 @@ SAME: dict[str, dict[str, str | None]] = {
         "Recall@K": "Recall@K",
         "HitRate@K": "HR@K",
         "MAP@K": "AP@K",
-        "MAP(divide_by_k=True)@K": "AP / K@K",
         "NDCG@K": "NDCG(ideal=k)@K",
         "NDCG(divide_by_achievable=True)@K": "NDCG@K",
         "MRR@K": "MRR@K",
-        "PartialAUC@K": None,  # of the K best items that are not relevant
     },
     "cornac": {
         "NDCG": "NDCG",
         "NDCG@K": "NDCG@K",
-        "NCRR": None,
-        "NCRR@K": None,
         "HitRatio": "HR",
         "HitRatio@K": "HR@K",
         "Precision": "Precision",
         "Precision@K": "Precision@K",
         "Recall": "Recall",
         "Recall@K": "Recall@K",
-        "F1": None,
-        "F1@K": None,
         "MRR": "MRR",
         "AUC": "AUC",
         "MAP": "AP",
     },
     "implicit": {
-        "precision@K": "pooled Recall(norm=min)@K",
         "map@K": "AP(norm=min)@K",
         "ndcg@K": "NDCG@K",
-        "auc@K": "limited AUC@K",  # the AUC where K is the whole list
     },
     "torchmetrics": {
         "RetrievalMAP": "AP",
-        "RetrievalMAP@K": "AP / hits@K",
         "RetrievalMRR": "MRR",
         "RetrievalMRR@K": "MRR@K",
         "RetrievalPrecision": "Precision",
@@ -342,26 +265,20 @@ SAME: dict[str, dict[str, str | None]] = {
         "graded RetrievalNormalizedDCG": "NDCG",
         "graded RetrievalNormalizedDCG@K": "NDCG@K",
         "RetrievalAUROC": "AUC",
-        "RetrievalAUROC@K": None,  # of pairs in the first K places; 0 where there are none
         "RetrievalRPrecision": "RPrec",
     },
 }
 
 
 def same(library: str, theirs: str) -> str | None:
-    """Return our name of a library's metric, its K in place."""
+    """Return our name of a library's metric, its K in place, or None."""
     name, _, k = theirs.partition("@")
-    ours = SAME[library][f"{name}@K" if k else name]
+    ours = SAME[library].get(f"{name}@K" if k else name)
     return ours and ours.replace("@K", f"@{k}")
-
-
-def is_ours(name: str) -> bool:
-    """Return whether a name of the table is one that `unsample` knows."""
-    return name.partition("@")[0] in FORMULAS
 
 
 def tolerance(library: str, theirs: str) -> float:
     """Return how far a library's number may be from the formula: some are rounded or single."""
     if "exp-log2" in theirs:
         return 1e-5
-    return 1e-6 if library == "torchmetrics" or theirs == "gauc" else 1e-12
+    return 1e-6 if library == "torchmetrics" else 1e-12

@@ -1,7 +1,11 @@
-"""Make the pictures of the documentation from the bundled ranks: ``make pictures``."""
+"""Make the pictures of the documentation from the bundled ranks: ``make pictures``.
+
+``python tools/pictures.py [FOLDER]``
+"""
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 
@@ -27,7 +31,7 @@ RECOMMENDERS = {
 }
 TEAL, ORANGE, GREY, INK = "#12938b", "#d9822b", "#ccd6d5", "#22403e"
 
-FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
+FOLDER = Path(*sys.argv[1:2] or [Path(__file__).parent.parent / "docs" / "pictures"])
 #: Pictures are compared by eye and by git: nothing in them may depend on the day.
 METADATA = {"Date": None, "Creator": "unsample"}
 
@@ -112,9 +116,7 @@ def quiet_estimate(
     """Return an estimate whose warnings are kept in it alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsampleWarning)
-        return unsample.estimate(
-            drawn, items=items, sampled=sampled, candidates=candidates, resamples=0, **more
-        )
+        return unsample.estimate(drawn, items=items, sampled=sampled, candidates=candidates, **more)
 
 
 def what_can_be_known() -> None:
@@ -134,17 +136,9 @@ def what_can_be_known() -> None:
 
 
 def cost_of_designs() -> None:
-    """Draw the expected error of each design against its cost."""
+    """Draw the half-width of each design's interval against its cost."""
     ax = plot_plan(unsample.plan(items=25_815, users=25_677))
     ax.figure.savefig(FOLDER / "plan.svg", metadata=METADATA)
-
-
-def power_of_designs() -> None:
-    """Draw how often each design tells two models apart, against its cost."""
-    found = unsample.plan(
-        items=200, users=400, compare="70%", odds=19, candidates="unseen", repeats=40
-    )
-    plot_plan(found).figure.savefig(FOLDER / "power.svg", metadata=METADATA)
 
 
 def places_of_models() -> None:
@@ -212,7 +206,7 @@ def negatives_of_graphs(sampled: int = 99) -> None:
         ranks, items = each.ranks(), each.items
         seen = draw_sampled_ranks(ranks, items=items, sampled=sampled, rng=0)
         result = quiet_estimate(seen, items, sampled, "unseen", metrics=metrics, kind="graph")
-        truth = unsample.exact(ranks, items=items, metrics=metrics, resamples=0)
+        truth = unsample.exact(ranks, items=items, metrics=metrics)
         for ax, metric in zip(axes, metrics, strict=True):
             found = result[metric]
             for kind, color in (("guaranteed", GREY), ("calibrated", TEAL)):
@@ -247,7 +241,6 @@ def main() -> None:
     problem()
     what_can_be_known()
     cost_of_designs()
-    power_of_designs()
     places_of_models()
     from_printed_numbers()
     what_was_learned()

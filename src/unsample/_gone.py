@@ -24,6 +24,13 @@ _PART = (
     "draw documents at random, and give the ranks among them to unsample.estimate with "
     "negatives='shared'; chosen documents tell nothing of the others"
 )
+_DIFFERENCE = "use plan(difference=...): which design tells it apart, and at which cost"
+
+_RECIPE = "docs/libraries.md has a recipe"
+
+_BY_CHANCE = "ask for {}, of which it is a linear map; docs/graphs.md has the formula"
+
+_ONE_ERROR = "leave it out: standard errors are those of the delta method"
 
 #: What went, as it was written -> what to write instead.
 GONE: dict[str, str] = {
@@ -51,6 +58,30 @@ GONE: dict[str, str] = {
     "unsample estimate --exclude": "say with --items how many candidates each target has",
     #
     # Planning.
+    "plan(compare=)": _DIFFERENCE,
+    "plan(power=)": _DIFFERENCE,
+    "plan(repeats=)": "leave it out: plan simulates as much as it needs",
+    "unsample plan --compare": "use --difference 5%, which goes by the standard error",
+    "unsample plan --power": "use --difference 5%, which goes by the standard error",
+    "unsample plan --repeats": "leave it out: plan simulates as much as it needs",
+    "unsample compare --needed": "use unsample plan --difference 5%",
+    # Errors.
+    "estimate(errors=)": _ONE_ERROR,
+    "estimate(resamples=)": _ONE_ERROR,
+    "exact(resamples=)": _ONE_ERROR,
+    "evaluate(resamples=)": _ONE_ERROR,
+    "unsample estimate --errors": _ONE_ERROR,
+    "unsample estimate --resamples": _ONE_ERROR,
+    #
+    # Metrics.
+    "unsample.metrics.AHits": _BY_CHANCE.format("Hits@K"),
+    "unsample.metrics.AMR": _BY_CHANCE.format("MR"),
+    "unsample.metrics.AMRI": _BY_CHANCE.format("MR"),
+    "unsample.metrics.AMRR": _BY_CHANCE.format("MRR"),
+    "metrics='AHits'": _BY_CHANCE.format("Hits@K"),
+    "metrics='AMR'": _BY_CHANCE.format("MR"),
+    "metrics='AMRI'": _BY_CHANCE.format("MR"),
+    "metrics='AMRR'": _BY_CHANCE.format("MRR"),
     #
     # Audit and estimators.
     "audit(popularity=)": "give what users have seen as exclude, which counts it",
@@ -66,6 +97,18 @@ GONE: dict[str, str] = {
     "method='smooth'": "use method='auto', or the paper's 'mle'",
     #
     # Adapters.
+    "unsample.adapters.ModelScores": "use unsample.designs.Scorer",
+    "unsample.adapters.cornac": f"give evaluate its vectors; {_RECIPE}",
+    "unsample.adapters.graphs": f"use unsample.adapters.pykeen, or evaluate; {_RECIPE}",
+    "unsample.adapters.implicit": f"give evaluate the model itself; {_RECIPE}",
+    "unsample.adapters.ir_measures": f"give its rows to unsample.adapters.trec; {_RECIPE}",
+    "unsample.adapters.lenskit.full": "give the counts of its targets(...) to unsample.estimate",
+    "unsample.adapters.lightning": f"use unsample.adapters.torchmetrics; {_RECIPE}",
+    "unsample.adapters.ogb": f"give its scores to unsample.sampled_ranks; {_RECIPE}",
+    "unsample.adapters.ranx": f"give its dicts to unsample.adapters.trec; {_RECIPE}",
+    "unsample.adapters.recbole.published": "give the numbers to unsample.published",
+    "unsample.adapters.recbole.run": "use unsample.adapters.recbole.watch(trainer)",
+    "unsample.adapters.rectools": f"give evaluate its vectors; {_RECIPE}",
     "unsample.designs.SampledRanks": "unsample.sampled_ranks returns the ranks alone",
     "unsample.designs.ranks_against": "give the scores to unsample.sampled_ranks",
     # Command and laboratory.

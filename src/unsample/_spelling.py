@@ -7,8 +7,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from unsample._gone import gone
 from unsample._rules import check_choice, check_integer, suggest
-from unsample.errors import MethodError, MetricError
+from unsample.errors import GoneError, MethodError, MetricError
 
 _METRIC = re.compile(
     r"\s*(?P<family>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<variant>\([^()]*\))?\s*"
@@ -37,6 +38,9 @@ def read_metric(name: object, families: Mapping[str, Collection[str]]) -> tuple[
     variant = re.sub(r"[\s'\"]", "", match["variant"] or "")
     asked = (match["family"] + ("" if variant == "()" else variant)).casefold()
     if asked not in known:
+        former = gone(f"metrics={match['family']!r}")
+        if former is not None:
+            raise GoneError(former)
         near = suggest(asked, [label for _, label in known.values()])
         raise MetricError(
             f"metric must be one of {', '.join(families)} (with or without @K), got {name!r}"

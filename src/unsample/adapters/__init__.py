@@ -11,9 +11,9 @@ RankCounts(1 targets, 1 cells, items=50, sampled=1, without replacement)
 """
 
 from unsample._gone import no_attribute
-from unsample.adapters._tasks import INSTALL, ModelScores, Task
+from unsample.adapters._tasks import INSTALL, Task
 
-__all__ = ["INSTALL", "ModelScores", "Task"]
+__all__ = ["INSTALL", "Task"]
 
 
 def __getattr__(name: str) -> object:

@@ -7,68 +7,23 @@ a sampled evaluation. Items that a pipeline cannot score (NaN) come last.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, Seed, check_level
-from unsample.adapters._doors import with_ends
-from unsample.adapters._lists import Counting, Lists, numbered
-from unsample.adapters._tasks import ModelScores, Task, check_object, require, unscored_last
-from unsample.answers import DEFAULT_METHOD, estimate
+from unsample._checks import FloatArray, IntArray, Seed, check_integer
+from unsample._gone import no_attribute
+from unsample.adapters._lists import Counting, Lists
+from unsample.adapters._tasks import Task, check_object, require
+from unsample.designs import Scorer
 from unsample.errors import InputError
 from unsample.evidence import Targets
-from unsample.metrics import Metric, parse
 
-__all__ = ["full", "targets", "task"]
+__all__ = ["targets", "task"]
 
-#: Metrics of LensKit that estimates are made of, and our names of them.
-_OURS = {
-    "Recall": "Recall(norm=min)",
-    "Precision": "Precision",
-    "Hit": "HR",
-    "RecipRank": "MRR",
-    "AveragePrecision": "AP(norm=min)",
-    "NDCG": "NDCG(discount=jk)",
-}
-
-
-def full(
-    metric: Any,
-    *,
-    items: int | Mapping[Any, int],
-    sampled: int | None = None,
-    candidates: str | None = None,
-    method: str = DEFAULT_METHOD,
-    level: float = 0.95,
-) -> tuple[Any, Any, Any]:
-    """Return metrics of LensKit for the whole catalogue: the estimate, and its interval's ends.
-
-    They go into ``RunAnalysis(NDCG(10), *full(NDCG(10), items=items))`` for scored lists that hold
-    test and sampled items. ``global_metrics()`` of the result has them as ``NDCG@10_full``,
-    ``NDCG@10_low`` and ``NDCG@10_high``.
-
-    Parameters
-    ----------
-    metric
-        The metric that is meant: Recall, Precision, Hit, RecipRank, AveragePrecision or NDCG of
-        LensKit, or one of our names. LensKit's NDCG takes places 1 and 2 alike; with
-        ``LogRankWeight(offset=1)`` it is the usual one, as ``"NDCG@10"`` is.
-    items, sampled
-        As in `targets`.
-    candidates, method
-        As in `unsample.estimate`.
-    level
-        The level of the interval.
-    """
-    label, asked = (metric, metric) if isinstance(metric, str) else _our_name(metric)
-    run = _Run(label, parse(asked), items, sampled, candidates, method, check_level(level))
-    value, low, high = (_kind()(run, f"{label}_{end}") for end in ("full", "low", "high"))
-    return value, low, high
+#: Stands for no score. Not -inf: a target without a score has a rank, among the last.
+_LAST = float(np.finfo(np.float64).min)
 
 
 def targets(
@@ -94,12 +49,23 @@ def targets(
         As in `unsample.adapters.trec.targets`, with users for queries.
     """
     counting = Counting(ties, rng, filtered)
-    listed, relevant = _read("scored", scored, with_scores=True), _read("test", test)
-    return listed.rank(relevant, items=items, sampled=sampled, counting=counting)
+    if sampled is not None:
+        check_integer("sampled", sampled, minimum=1)
+    lists = {}
+    for key, row in _read("scored", scored):
+        scores = row.scores()
+        if scores is None:
+            raise InputError(
+                f"scored must hold lists with scores, got none for {key!s}; keep what "
+                "lenskit.batch.score returns"
+            )
+        lists[key] = dict(zip(row.ids().tolist(), _unscored_last(scores).tolist(), strict=True))
+    relevant = {key: dict.fromkeys(row.ids().tolist(), 1.0) for key, row in _read("test", test)}
+    return Lists("scored", lists).rank(relevant, items=items, sampled=sampled, counting=counting)
 
 
 def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> Task:
-    """Make a task of a trained pipeline.
+    """Make a task of a trained pipeline; users and items have their numbers in ``train``.
 
     Parameters
     ----------
@@ -115,116 +81,61 @@ def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> 
     """
     check_object("pipeline", pipeline, "a pipeline of lenskit", ["node"])
     check_object("train", train, "a dataset of lenskit", ["interaction_matrix"])
-    ids = np.asarray(train.users.ids()), np.asarray(train.items.ids())
-    held_out = _read("test", test)
+    user_ids = np.asarray(train.users.ids())
+    everything = np.arange(train.item_count)
     score = require("lenskit", "lenskit").score
     item_list = require("lenskit", "lenskit.data").ItemList
 
-    def scores(users: IntArray, items: IntArray | None = None, /) -> npt.NDArray[Any]:
-        """Return the scores of these items, or of all, user by user as LensKit gives them."""
+    def chosen(users: IntArray, items: IntArray, /) -> FloatArray:
         rows = []
-        for place, user in enumerate(ids[0][users].tolist()):
-            asked = np.arange(len(ids[1])) if items is None else items[place]
+        for user, asked in zip(user_ids[users].tolist(), items, strict=True):
             # A list holds an item once, and a sample with replacement may hold it twice.
             distinct, inverse = np.unique(asked, return_inverse=True)
             listed = item_list(item_nums=distinct.astype(np.int32), vocabulary=train.items)
-            found = score(pipeline, user, listed, component=component)
-            rows.append(np.asarray(found.scores(), dtype=np.float64)[inverse])
+            found = score(pipeline, user, listed, component=component).scores()
+            rows.append(_unscored_last(found)[inverse])
         return np.stack(rows)
 
+    def all_items(users: IntArray, /) -> FloatArray:
+        return chosen(users, np.broadcast_to(everything, (len(users), len(everything))))
+
+    pairs = [(key, item) for key, row in _read("test", test) for item in row.ids().tolist()]
+    users, items = zip(*pairs, strict=True)
     seen = train.interaction_matrix(format="scipy", layout="coo")
     return Task.of_pairs(
-        ModelScores(scores, len(ids[1]), scores),
-        numbered((held_out.query, held_out.item), ids, here="test", there="train"),
+        Scorer(chosen, all_items),
+        (_numbers("user", train.users, users), _numbers("item", train.items, items)),
         (seen.row, seen.col),
-        ids,
+        (len(user_ids), len(everything)),
     )
 
 
-def _read(name: str, collection: Any, *, with_scores: bool = False) -> Lists:
+def _read(name: str, collection: Any) -> list[tuple[Any, Any]]:
+    """Return the lists of a collection with their keys."""
     kind = "an ItemListCollection of lenskit"
     check_object(name, collection, kind, ["key_fields", "lists"])
-    keys, lists, scores = [], [], []
-    for key, items in collection:
-        keys.append(key[0] if len(key) == 1 else "/".join(map(str, key)))
-        lists.append(np.asarray(items.ids()))
-        found = items.scores() if with_scores else np.zeros(len(items))
-        if found is None:
-            raise InputError(
-                f"{name} must hold lists with scores, got none for {keys[-1]!s}; keep what "
-                "lenskit.batch.score returns"
-            )
-        scores.append(unscored_last(found))
-    if not lists:
+    if not len(collection):
         raise InputError(f"{name} must hold at least one item list, got none")
-    queries = np.repeat(np.array(keys), [len(ids) for ids in lists])
-    return Lists(name, queries, np.concatenate(lists), np.concatenate(scores).astype(np.float64))
+    return [(key[0] if len(key) == 1 else "/".join(map(str, key)), row) for key, row in collection]
 
 
-@dataclass(eq=False)
-class _Run:
-    """What three metrics ask of a run, and what was found for the latest."""
-
-    label: str
-    metric: Metric
-    items: int | Mapping[Any, int]
-    sampled: int | None
-    candidates: str | None
-    method: str
-    level: float
-    #: The latest run and its test lists, how many there were, and the numbers by name.
-    latest: tuple[Any, Any, int, Mapping[str, float]] = None, None, 0, MappingProxyType({})
-
-    def numbers(self, output: Any, test: Any) -> Mapping[str, float]:
-        """Estimate once for the metrics that are asked one after the other."""
-        *known, found = self.latest
-        size = len(output) + len(test)
-        if known[0] is not output or known[1] is not test or known[2] != size:
-            ranked = targets(output, test, items=self.items, sampled=self.sampled)
-            result = estimate(
-                ranked.counts,
-                metrics=self.metric,
-                candidates=self.candidates,
-                method=self.method,
-                resamples=0,
-            )
-            found = with_ends(self.label, result[self.metric], self.level)
-            self.latest = output, test, size, found
-        return found
-
-
-def _our_name(metric: Any) -> tuple[str, str]:
-    """Return the label of a metric of LensKit, and our name of what it is."""
-    check_object("metric", metric, "a name such as 'NDCG@10' or a metric of lenskit", ["label"])
-    family, weight = type(metric).__name__, getattr(metric, "weight", None)
-    ours = _OURS.get(family)
-    if weight is not None:
-        # LensKit's discounts: clipped, as it has them by default, and the usual ones.
-        ours = {0: ours, 1: family}.get(getattr(weight, "offset", -1))
-    if ours is None or getattr(metric, "gain", None):
+def _numbers(what: str, vocabulary: Any, names: tuple[Any, ...]) -> IntArray:
+    """Return the numbers of users or items in the training data; refuse those that it lacks."""
+    found = np.asarray(vocabulary.numbers(np.array(names), missing="negative"))
+    if (found < 0).any():
         raise InputError(
-            f"metric must be one of {', '.join(_OURS)} of lenskit, NDCG with LogRankWeight of "
-            f"offset 0 or 1 and without gain, got {metric.label}; or a name such as 'NDCG@10'"
+            f"each {what} of test must be known to train, got {int((found < 0).sum())} of "
+            f"{len(found)} rows where it is not, such as {names[int(np.argmax(found < 0))]!s}; "
+            "leave them out, and say so where you report"
         )
-    return metric.label, ours if metric.n is None else f"{ours}@{metric.n}"
+    return found.astype(np.int64)
 
 
-@cache
-def _kind() -> type[Any]:
-    """Return the class of the metrics, which LensKit wants to be one of its own."""
-    base = require("lenskit", "lenskit.metrics").GlobalMetric
+def _unscored_last(scores: npt.ArrayLike) -> FloatArray:
+    return np.nan_to_num(
+        np.asarray(scores, dtype=np.float64), nan=_LAST, posinf=np.inf, neginf=-np.inf
+    )
 
-    class Full(base):  # type: ignore[misc,valid-type]
-        """A number of the whole catalogue, by scored lists of sampled items."""
 
-        def __init__(self, run: _Run, label: str) -> None:
-            self.run, self.name = run, label
-
-        @property
-        def label(self) -> str:
-            return self.name
-
-        def measure_run(self, output: Any, test: Any, /) -> float:
-            return self.run.numbers(output, test)[self.name]
-
-    return Full
+def __getattr__(name: str) -> object:
+    raise no_attribute(__name__, name)

@@ -4,29 +4,29 @@
 and scores only the entities that a design needs (the sampled evaluator scores all of them).
 
 An evaluator may be given negatives (``head_negatives``, ``tail_negatives``) that were drawn by
-relation: among entities of its domain or range. Of all others such ranks tell nothing. They are
-recognised, and refused unless `targets` is told ``among`` which entities they were drawn.
+relation: among entities of its domain or range. Of all others such ranks tell nothing, so they are
+recognised and refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, Seed
-from unsample.adapters._lists import Counting
-from unsample.adapters._tasks import ModelScores, Task, check_object, require
-from unsample.adapters._triples import SIDES, Asked, as_triples, sides_of
+from unsample._checks import IntArray, Seed, as_rng, check_choice
+from unsample.adapters._tasks import Pairs, Task, check_object, require
+from unsample.designs import Scorer
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Targets
+from unsample.evidence import Targets, check_ties, rank_with_ties
 
 __all__ = ["targets", "task"]
 
+#: What is looked for, and the column of a triple in which it stands.
+_COLUMNS = {"head": 0, "tail": 2}
 #: Lists of one relation that share more entities than lists drawn uniformly among all, by so many
 #: standard errors, were drawn otherwise.
 _TOO_ALIKE = 6.0
@@ -37,7 +37,6 @@ def targets(
     *,
     known: Any = None,
     side: str = "both",
-    among: Mapping[str, Any] | None = None,
     ties: str = "random",
     rng: Seed = 0,
 ) -> Targets:
@@ -54,26 +53,20 @@ def targets(
         their entities were not sampled.
     side
         ``"head"``, ``"tail"`` or ``"both"``.
-    among
-        Where negatives were drawn by relation: for each side a matrix of relations x entities that
-        is true for those that could be drawn, as `unsample.adapters.graphs.domains` makes them. The
-        catalogue of a question is then its answer and these entities, and so are metrics: nothing
-        is known of entities that could not be drawn.
     ties, rng
         As in `unsample.adapters.trec.targets`.
     """
-    counting = Counting(ties, rng, filtered=True)
-    triples, sides = _evaluated(evaluator), sides_of(side)
+    rule = check_ties(ties, whole=True)
+    triples, sides = _evaluated(evaluator), _sides(side)
     size = len(triples)
     best, worst, candidates = np.hstack([_collected(evaluator, part, size) for part in sides])
+    asked = _Questions.of(triples, sides)
+    true, _ = asked.answers(known)
+    items = int(evaluator.num_entities) - np.bincount(true) + 1
+    _refuse_by_relation(
+        evaluator, triples[:, 1], dict(zip(sides, np.split(items, len(sides)), strict=True))
+    )
     sampled = candidates - 1
-    asked = Asked.of(triples, sides)
-    answers, true = asked.answers(known)
-    if among is None:
-        items = int(evaluator.num_entities) - answers + 1
-        _refuse_by_relation(evaluator, asked, items)
-    else:
-        items = _possible(evaluator, asked, answers, true, among)
     crowded = sampled >= items
     if crowded.any():
         row = int(np.argmax(crowded))
@@ -82,12 +75,10 @@ def targets(
             f"{int(items[row] - 1)} that may be sampled for triple {row % size}; PyKEEN repeats "
             "entities where there are too few: use fewer negatives"
         )
-    users = np.tile(np.arange(size), len(sides))
+    ranks = rank_with_ties(best - 1, worst - best, rule, as_rng(rng)).astype(np.int64)
     # A triple asks for a head and a tail; these are two targets, each among candidates of its own.
-    found = counting.targets(
-        best - 1, worst - best, items=items, sampled=sampled, users=users, replacement=False
-    )
-    return replace(found, items=items)
+    users = np.tile(np.arange(size), len(sides))
+    return Targets(ranks, items, sampled, users=users, replacement=False, filtered=True)
 
 
 def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> Task:
@@ -104,8 +95,7 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
     """
     check_object("model", model, "a model of pykeen", ["predict_h", "predict_t", "num_entities"])
     torch = require("pykeen", "torch")
-    tested, sides = as_triples("triples", triples), sides_of(side)
-    questions = Asked.of(tested, sides)
+    questions = _Questions.of(_as_triples("triples", triples), _sides(side))
     width = int(model.num_entities)
 
     def scores(asked: IntArray, entities: IntArray | None = None, /) -> npt.NDArray[Any]:
@@ -120,45 +110,80 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
                 for ids in (given, None if entities is None else entities[rows])
             )
             with torch.inference_mode():
-                if wanted == SIDES["head"]:
+                if wanted == _COLUMNS["head"]:
                     part = model.predict_h(batch, heads=only)
                 else:
                     part = model.predict_t(batch, tails=only)
             found[rows] = part.float().cpu().numpy()
         return found
 
-    names = [f"{part} of triple {number}" for part in sides for number in range(len(tested))]
+    question, answer = questions.answers(known)
+    other = answer != questions.targets[question]
     return Task.of_pairs(
-        ModelScores(scores, width, scores),
-        (np.arange(len(names)), questions.targets),
-        questions.others(known),
-        (np.array(names), np.arange(width)),
+        Scorer(scores, scores),
+        (np.arange(len(questions.wanted)), questions.targets),
+        (question[other], answer[other]),
+        (len(questions.wanted), width),
     )
 
 
-def _negatives(evaluator: Any, side: str) -> IntArray:
-    """Return the negatives of each triple, a row each."""
-    return np.asarray(evaluator.negative_samples[side].cpu(), dtype=np.int64)
+@dataclass(frozen=True, eq=False)
+class _Questions:
+    """What triples ask: a triple for each question, and the column that is wanted."""
+
+    triples: IntArray
+    wanted: IntArray
+
+    @classmethod
+    def of(cls, triples: IntArray, sides: tuple[str, ...]) -> _Questions:
+        """Ask for the first side of every triple, then for the next side."""
+        wanted = np.repeat([_COLUMNS[side] for side in sides], len(triples))
+        return cls(np.tile(triples, (len(sides), 1)), wanted)
+
+    @property
+    def targets(self) -> IntArray:
+        """Return the entity that each question asks for."""
+        return np.asarray(self.triples[np.arange(len(self.wanted)), self.wanted])
+
+    def answers(self, known: Any) -> Pairs:
+        """Return each question with each entity that is a true answer to it, its own included."""
+        several = known if isinstance(known, list | tuple) else [] if known is None else [known]
+        others = [_as_triples("known", given) for given in several]
+        sides = tuple(side for side, column in _COLUMNS.items() if column in self.wanted)
+        true = _Questions.of(np.unique(np.vstack([self.triples, *others]), axis=0), sides)
+        size = int(true.triples.max()) + 1
+        listed, asked = true.codes(size), self.codes(size)
+        order = np.argsort(listed, kind="stable")
+        start, stop = (
+            np.searchsorted(listed, asked, side=end, sorter=order) for end in ("left", "right")
+        )
+        count = stop - start
+        place = np.arange(count.sum()) + np.repeat(start - np.cumsum(count) + count, count)
+        return np.repeat(np.arange(len(count)), count), true.targets[order[place]]
+
+    def codes(self, size: int) -> IntArray:
+        """Return a number for each question: what is wanted, the relation, the other entity."""
+        other = self.triples[np.arange(len(self.wanted)), 2 - self.wanted]
+        return np.asarray((other * size + self.triples[:, 1]) * 3 + self.wanted)
 
 
-def _refuse_by_relation(evaluator: Any, asked: Asked, items: IntArray) -> None:
+def _refuse_by_relation(evaluator: Any, relation: IntArray, items: dict[str, IntArray]) -> None:
     """Refuse negatives that lists of one relation share too often to be drawn among all entities.
 
     Two uniform lists of n among N share n^2/N entities on average, and pairs of lists do so nearly
-    independently: the number of all coincidences varies as a count does.
+    independently: the number of all coincidences varies as a count does. ``items`` has N of each
+    triple by side; two lists share most where their candidates are the same.
     """
-    size, entities = len(asked.wanted) // len(asked.sides), int(evaluator.num_entities)
-    relation, excess, expected = asked.triples[:size, 1], 0.0, 0.0
-    lists = np.bincount(relation)
-    for number, side in enumerate(asked.sides):
-        drawn = _negatives(evaluator, side)
+    size, lists = len(relation), np.bincount(relation)
+    entities, excess, expected = int(evaluator.num_entities), 0.0, 0.0
+    for side, candidates in items.items():
+        drawn = np.asarray(evaluator.negative_samples[side].cpu(), dtype=np.int64)
         codes = relation[:, None] * entities + drawn
         times = np.unique(codes, return_counts=True)[1].astype(np.float64)
         # Within a list entities differ, but where there are too few, which is refused later.
         own = np.unique(codes + np.arange(size)[:, None] * entities * len(lists)).size
-        # Two lists share most where their candidates are the same.
-        others = items[number * size : (number + 1) * size] - 1.0
-        usual = drawn.shape[1] ** 2 / 2.0 * float(((lists[relation] - 1.0) / others).sum())
+        pairs = ((lists[relation] - 1.0) / (candidates - 1.0)).sum() / 2.0
+        usual = drawn.shape[1] ** 2 * float(pairs)
         excess += float((times**2).sum() - own) / 2.0 - usual
         expected += usual
     if excess > _TOO_ALIKE * math.sqrt(max(expected, 1.0)):
@@ -166,52 +191,19 @@ def _refuse_by_relation(evaluator: Any, asked: Asked, items: IntArray) -> None:
         raise DesignError(
             "negatives must be drawn among all entities, got lists of one relation that share "
             f"{ratio:,.1f} times as many as they would: they were drawn by relation, and tell "
-            "nothing of other entities; say among which entities with among=, or use task(...)"
+            "nothing of other entities; use unsample.adapters.pykeen.task(...)"
         )
 
 
-def _possible(
-    evaluator: Any, asked: Asked, answers: IntArray, true: IntArray, among: Mapping[str, Any]
-) -> IntArray:
-    """Return how many entities could be drawn for each question, and its answer."""
-    size, found = len(asked.wanted) // len(asked.sides), []
-    ends = np.concatenate([[0], np.cumsum(answers)])
-    for number, side in enumerate(asked.sides):
-        if side not in among:
-            raise InputError(f"among must have a matrix for each side, got none for {side!r}")
-        given = among[side]
-        pools = np.asarray(given.toarray() if hasattr(given, "toarray") else given, dtype=bool)
-        relation = asked.triples[:size, 1]
-        shape = (int(relation.max()) + 1, int(evaluator.num_entities))
-        if pools.ndim != 2 or pools.shape[0] < shape[0] or pools.shape[1] != shape[1]:
-            raise InputError(
-                f"among must have a row for each of {shape[0]} relations and a column for each of "
-                f"{shape[1]} entities, got shape {pools.shape} for {side!r}"
-            )
-        drawn = _negatives(evaluator, side)
-        outside = ~pools[relation[:, None], drawn]
-        if outside.any():
-            row = int(np.argmax(outside.any(axis=1)))
-            raise InputError(
-                "among must hold all entities that were drawn, got a negative outside for "
-                f"{side!r} of triple {row}: entity {int(drawn[row][outside[row]][0])}"
-            )
-        whose = np.repeat(np.arange(size), answers[number * size : (number + 1) * size])
-        first, last = ends[number * size], ends[(number + 1) * size]
-        taken = pools[relation[whose], true[first:last]]
-        left = pools.sum(axis=1)[relation] - np.bincount(whose, taken, minlength=size)
-        found.append(left.astype(np.int64) + 1)
-    return np.concatenate(found)
-
-
 def _evaluated(evaluator: Any) -> IntArray:
+    """Return the triples of an evaluator that keeps ranks."""
     kind = "a SampledRankBasedEvaluator"
     hint = "the ranks of other evaluators hold among all entities already"
     check_object("evaluator", evaluator, kind, ["negative_samples", "ranks"], hint)
     if not evaluator.ranks and type(evaluator).__name__ == "OGBEvaluator":
         raise InputError(
             "evaluator must keep ranks, got an OGBEvaluator, which hands scores to OGB and keeps "
-            "none; use a SampledRankBasedEvaluator, or adapters.ogb with the scores"
+            "none; use a SampledRankBasedEvaluator, or give the scores to unsample.sampled_ranks"
         )
     if not evaluator.ranks:
         raise InputError(
@@ -232,3 +224,20 @@ def _collected(evaluator: Any, side: str, size: int) -> IntArray:
             f"ranks for side {side!r}; evaluate all of them, on that side too"
         )
     return np.stack(columns).astype(np.int64)
+
+
+def _sides(side: str) -> tuple[str, ...]:
+    """Return the sides that are asked for, heads first."""
+    check_choice("side", side, (*_COLUMNS, "both"))
+    return tuple(_COLUMNS) if side == "both" else (side,)
+
+
+def _as_triples(name: str, given: Any) -> IntArray:
+    """Return triples of ids as an array, from a triples factory too."""
+    array = np.asarray(getattr(given, "mapped_triples", given))
+    if array.ndim != 2 or array.shape[1] != 3 or not np.issubdtype(array.dtype, np.integer):
+        got = f"an array of shape {array.shape}" if array.ndim else type(given).__name__
+        raise InputError(
+            f"{name} must be a triples factory or an integer array with three columns, got {got}"
+        )
+    return array.astype(np.int64)

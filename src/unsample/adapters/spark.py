@@ -2,9 +2,9 @@
 
 Tables of ranks or scores that Spark holds need nothing of this: `unsample.estimate` reads them.
 Here the scores are made on the cluster. The scorer is broadcast once. `counts` lets each partition
-score its own targets and return one small batch of counts. `scorer` is for designs that look at all
-targets before they go on (guided) and for certified ones: `unsample.evaluate` runs
-here, and only scores are asked of the cluster. Either gives the same on any number of partitions.
+score its own targets and return one small batch of counts. `scorer` is for guided and certified
+designs, which look at all targets before they go on: `unsample.evaluate` runs here, and only scores
+are asked of the cluster. Either gives the same on any number of partitions.
 
 >>> from unsample.adapters import spark
 >>> counts = spark.counts(targets, model, items=3706)  # doctest: +SKIP

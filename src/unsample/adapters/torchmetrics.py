@@ -121,7 +121,6 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
             metrics=self.metrics,
             method=self.method,
             candidates=self.candidates,
-            resamples=0,
         )
 
     def counts(self) -> RankCounts:

@@ -19,13 +19,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unsample._archives import open_plain
-from unsample._checks import Seed, check_real
+from unsample._checks import Seed, check_integer, check_real
 from unsample.adapters._lists import Counting, Lists
 from unsample.adapters._tasks import require
-from unsample.errors import FileError, InputError
+from unsample.errors import FileError, InputError, ScoreError
 from unsample.evidence import Targets
 
 __all__ = ["targets"]
@@ -48,8 +46,8 @@ def targets(
     ----------
     run, qrels
         Paths of TREC files; or rows of `ir_measures.ScoredDoc` and `ir_measures.Qrel`, or pandas
-        frames with their columns; or a `ranx.Run` and `ranx.Qrels`, or dicts of query ->
-        document -> score or relevance. A run holds all sampled documents of each query.
+        frames with their columns; or dicts of query -> document -> score or relevance. A run holds
+        all sampled documents of each query.
     items
         Documents in the collection that could have been sampled for a query, all relevant ones
         included: a number, or one for each query.
@@ -69,26 +67,53 @@ def targets(
     """
     counting = Counting(ties, rng, filtered)
     lowest = check_real("relevance", relevance, low=0.0)
-    listed, judged = read_rows("run", run, "score"), read_rows("qrels", qrels, "relevance")
-    relevant = judged.take(judged.score >= lowest)
-    graded = np.unique(relevant.score).size > 1
-    return listed.rank(relevant, items=items, sampled=sampled, counting=counting, graded=graded)
+    if sampled is not None:
+        check_integer("sampled", sampled, minimum=1)
+    scores, judged = _read("run", run, "score"), _read("qrels", qrels, "relevance")
+    relevant = {
+        query: wanted
+        for query, row in judged.items()
+        if (wanted := {item: grade for item, grade in row.items() if grade >= lowest})
+    }
+    for name, lists in (("run", scores), (f"qrels of relevance {relevance} or more", relevant)):
+        if not lists:
+            raise InputError(f"{name} must hold at least one row, got none")
+    return Lists("run", scores).rank(relevant, items=items, sampled=sampled, counting=counting)
 
 
-def read_rows(name: str, given: Any, value: str) -> Lists:
-    """Read rows (query, document, value) from any of the forms."""
+def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
+    """Return numbers by query and document, from any of the forms."""
     if isinstance(given, str | os.PathLike):
         given = _read_file(name, Path(given), is_run=value == "score")
     elif hasattr(given, "itertuples"):
         given = given.itertuples(index=False)
-    elif callable(getattr(given, "to_dict", None)):
-        given = given.to_dict()
     if isinstance(given, Mapping):
-        return Lists.of_nested(name, given)
-    fields = ("query_id", "doc_id", value)
+        if not all(isinstance(row, Mapping) for row in given.values()):
+            raise InputError(f"{name} must map each query to a dict of document -> number")
+        rows = [(query, *pair) for query, row in given.items() for pair in row.items()]
+    else:
+        rows = _rows(name, given, ("query_id", "doc_id", value))
+    found: dict[Any, dict[Any, float]] = {}
+    for query, document, number in rows:
+        if document in found.setdefault(query, {}):
+            raise InputError(
+                f"{name} must hold each document of a query once, got document {document!r} of "
+                f"query {query!r} again"
+            )
+        try:
+            found[query][document] = float(number)
+        except (TypeError, ValueError, OverflowError) as problem:
+            raise ScoreError(
+                f"{name} must have a number for each document, got {number!r} for {document!r} of "
+                f"query {query!r}"
+            ) from problem
+    return found
+
+
+def _rows(name: str, given: Any, fields: tuple[str, str, str]) -> list[tuple[Any, Any, Any]]:
     kinds = (
-        f"{name} must be a path, a ranx.Run or ranx.Qrels, a dict of query -> document -> number, "
-        f"or named tuples or a pandas frame with {', '.join(fields)}, got"
+        f"{name} must be a path, a dict of query -> document -> number, or named tuples or a "
+        f"pandas frame with {', '.join(fields)}, got"
     )
     if not isinstance(given, Iterable):
         raise InputError(f"{kinds} {type(given).__name__}")
@@ -97,7 +122,7 @@ def read_rows(name: str, given: Any, value: str) -> Lists:
         missing = [field for field in fields if not hasattr(row, field)]
         if missing:
             raise InputError(f"{kinds} rows without {', '.join(missing)}: {row!r}")
-    return Lists.of_rows(name, map(attrgetter(*fields), rows))
+    return list(map(attrgetter(*fields), rows))
 
 
 def _read_file(name: str, path: Path, *, is_run: bool) -> list[Any]:

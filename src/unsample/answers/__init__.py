@@ -17,16 +17,13 @@ from unsample.answers._evaluate import (
 )
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import exact
-from unsample.answers._needed import Needed
 from unsample.answers._plan import plan
-from unsample.answers._planned import Plan, Planned, PowerOutcome, PowerPlan
+from unsample.answers._planned import Plan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
 from unsample.answers._published import Published, published
-from unsample.answers._remedy import Remedy, remedies, remedy_for
 from unsample.answers._result import (
     DEFAULT_LEVEL,
     DEFAULT_METRICS,
-    ERRORS,
     Estimate,
     Estimates,
     Result,
@@ -38,7 +35,6 @@ __all__ = [
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",
-    "ERRORS",
     "PRIOR_KINDS",
     "Audit",
     "Claim",
@@ -48,13 +44,8 @@ __all__ = [
     "Estimates",
     "Evaluation",
     "Finding",
-    "Needed",
     "Plan",
-    "Planned",
-    "PowerOutcome",
-    "PowerPlan",
     "Published",
-    "Remedy",
     "Result",
     "Standing",
     "audit",
@@ -69,6 +60,4 @@ __all__ = [
     "plan",
     "prior_kind",
     "published",
-    "remedies",
-    "remedy_for",
 ]

@@ -9,21 +9,14 @@ well as for many.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import (
-    FloatArray,
-    IntArray,
-    as_index,
-    as_integer_array,
-    at_position,
-    check_integer,
-)
+from unsample._checks import FloatArray, IntArray, as_index, as_integer_array, check_integer
 from unsample._gone import refuses_gone
 from unsample.answers._result import Result, percent
 from unsample.confidence import holm
@@ -42,10 +35,11 @@ NEARLY = 0.05
 _LONG_LIST = 5
 #: Each item has a counter of its own.
 _LARGEST_CATALOGUE = 10**8
-_LISTS = (
-    "negatives must be a two-dimensional array (a row for each target), a sequence of arrays, or a "
-    "table with columns user and item"
-)
+#: Answers that break what `estimate` assumes, unless the call states it.
+CONCERNS = (
+    "no", "too even", "with, too many repeats", "with, too few repeats", "one list", "some",
+    "partly left out", "among them",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -85,11 +79,7 @@ class Audit(Result):
     advice: str
 
     def __getitem__(self, question: str) -> Finding:
-        for finding in self.findings:
-            if finding.question == question:
-                return finding
-        asked = ", ".join(finding.question for finding in self.findings)
-        raise KeyError(f"no finding {question!r}; there are {asked}")
+        return {finding.question: finding for finding in self.findings}[question]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -112,7 +102,7 @@ class Audit(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each finding."""
-        return [dict(vars(finding)) for finding in self.findings]
+        return [asdict(finding) for finding in self.findings]
 
 
 @refuses_gone
@@ -153,69 +143,66 @@ def audit(
     'unsample.estimate(ranks, items=1000, sampled=50)'
     """
     items = check_integer("items", items, minimum=2, maximum=_LARGEST_CATALOGUE, error=DesignError)
-    lists = _read(negatives, items, targets, exclude, columns)
+    read = _read_table if is_table(negatives) else _read_arrays
+    lists = read(negatives, items, targets, exclude, columns)
     if not lists.drawn.nnz:
         raise InputError("negatives must hold at least one item, got none")
-    words = _Words(lists)
-    sizes = int(lists.sizes.min()), int(lists.sizes.max())
-    call, advice = words.advice()
-    return Audit(items, len(lists.sizes), sizes, words.law, words.findings(), call, advice)
+    return _conclude(lists)
 
 
 # -- what is given ---------------------------------------------------------------------------------
 
 
-def _read(
-    negatives: Any,
-    items: int,
-    targets: npt.ArrayLike | None,
-    exclude: Any,
-    columns: Mapping[str, str] | None,
-) -> Lists:
-    """Return the lists of an array, of a sequence of arrays, or of a table."""
-    if is_table(negatives):
-        if targets is not None:
-            raise InputError("targets must be a column 'target' where negatives are a table")
-        return _read_table(negatives, items, exclude, columns)
-    ids, sizes = _flat(negatives, items)
-    every = np.arange(len(sizes))
-    drawn = _matrix(np.repeat(every, as_index(sizes)), ids, len(sizes), items)
+def _read_arrays(negatives: Any, items: int, targets: Any, exclude: Any, _: Any) -> Lists:
+    """Return the lists of an array, or of a sequence of arrays."""
+    rows = [np.asarray(row) for row in negatives] if np.iterable(negatives) else [np.array(0)]
+    if any(row.ndim != 1 for row in rows):
+        raise InputError(
+            "negatives must be a two-dimensional array (a row for each target), a sequence of "
+            "arrays, or a table with columns user and item, got a "
+            f"{type(negatives).__name__} whose rows are no lists"
+        )
+    every = np.arange(len(rows))
+    sizes = as_index(np.array([len(row) for row in rows], dtype=np.int64))
+    ids = _numbers("negatives", np.concatenate([*rows, every[:0]]), items)
     own = seen = None
     if targets is not None:
         aims = _numbers("targets", targets, items)
-        if len(aims) != len(sizes):
-            raise InputError(
-                f"targets must hold the target of each of the {len(sizes):,} lists, got "
-                f"{len(aims):,}"
-            )
-        own = _matrix(every, aims, len(sizes), items)
+        _check_rows("targets", len(aims), len(rows))
+        own = _matrix(every, aims, len(rows), items)
     if exclude is not None:
-        seen = _once(as_excluded(exclude, items))
-        if seen.shape[0] != len(sizes):
-            raise InputError(
-                f"exclude must have a row for each of the {len(sizes):,} lists, got "
-                f"{seen.shape[0]:,}; take the rows of their users: exclude[users]"
-            )
-    return Lists(drawn, seen, own)
+        seen = as_excluded(exclude, items)
+        _check_rows("exclude", int(seen.shape[0]), len(rows))
+    return Lists(_matrix(np.repeat(every, sizes), ids, len(rows), items), seen, own)
+
+
+def _check_rows(name: str, size: int, lists: int) -> None:
+    if size != lists:
+        raise InputError(
+            f"{name} must have one row for each of the {lists:,} lists, got {size:,}; take the "
+            f"rows of their users: {name}[users]"
+        )
 
 
 def _read_table(
-    negatives: Any, items: int, exclude: Any, columns: Mapping[str, str] | None
+    negatives: Any, items: int, targets: Any, exclude: Any, columns: Mapping[str, str] | None
 ) -> Lists:
     """Return the lists of a table, a list for each user."""
+    if targets is not None:
+        raise InputError("targets must be a column 'target' where negatives are a table")
+    if exclude is not None and not is_table(exclude):
+        raise InputError(
+            "exclude must be a table of user and item where negatives are one, got "
+            f"{type(exclude).__name__}"
+        )
     rows = read_items(negatives, items=items, columns=columns)
     names, owner = np.unique(rows["user"], return_inverse=True)
-    own = seen = None
     mine = rows.get("target", np.zeros(len(owner))) == 1
-    if mine.any():
-        own = _matrix(owner[mine], rows["item"][mine], len(names), items)
-    drawn = _matrix(owner[~mine], rows["item"][~mine], len(names), items)
+    drawn, own = (
+        _matrix(owner[part], rows["item"][part], len(names), items) for part in (~mine, mine)
+    )
+    seen = None
     if exclude is not None:
-        if not is_table(exclude):
-            raise InputError(
-                "exclude must be a table of user and item where negatives are one, got "
-                f"{type(exclude).__name__}"
-            )
         named = {role: name for role, name in (columns or {}).items() if role != "target"}
         pairs = read_items(exclude, items=items, columns=named)
         row = np.searchsorted(names, pairs["user"]).clip(max=len(names) - 1)
@@ -225,56 +212,28 @@ def _read_table(
                 f"exclude must name users of negatives, got none of the {len(names):,} among "
                 f"them, such as {str(names[0])!r}; its first user is {str(pairs['user'][0])!r}"
             )
-        seen = _once(_matrix(row[known], pairs["item"][known], len(names), items))
-    return Lists(drawn, seen, own)
-
-
-def _flat(negatives: Any, items: int) -> tuple[IntArray, IntArray]:
-    """Return the item numbers of all lists, and how long each list is."""
-    if isinstance(negatives, np.ndarray) and negatives.ndim == 2:
-        sizes = np.full(len(negatives), negatives.shape[1])
-        return _numbers("negatives", negatives.reshape(-1), items), sizes
-    if isinstance(negatives, np.ndarray) and negatives.ndim != 1:
-        raise InputError(f"{_LISTS}, got an array of shape {negatives.shape}")
-    if isinstance(negatives, str) or not isinstance(negatives, Sequence | np.ndarray):
-        raise InputError(f"{_LISTS}, got {type(negatives).__name__}")
-    if len(negatives) and np.ndim(negatives[0]) == 0:
-        raise InputError(f"{_LISTS}, got one list of {len(negatives):,} values")
-    parts = [_numbers(f"list {at} of negatives", part, items) for at, part in enumerate(negatives)]
-    sizes = np.array([len(part) for part in parts], dtype=np.int64)
-    return np.concatenate([*parts, np.empty(0, dtype=np.int64)]), sizes
+        seen = _matrix(row[known], pairs["item"][known], len(names), items)
+    return Lists(drawn, seen, own if mine.any() else None)
 
 
 def _numbers(name: str, values: Any, items: int) -> IntArray:
     """Return item numbers, and refuse others."""
-    hint = "items are numbered from 0; where lists differ in length, pass a list of arrays"
-    ids = as_integer_array(name, values, hint=hint, error=InputError).astype(np.int64, copy=False)
-    bad = (ids < 0) | (ids >= items)
-    if bad.any():
-        place = int(np.argmax(bad))
-        raise InputError(
-            f"{name} must hold item numbers in 0..{items - 1} ({items} items), got "
-            f"{int(ids[place])} {at_position(place, len(ids))} ({int(bad.sum())} such numbers); "
-            "items are numbered from 0; subtract 1 if yours start at 1"
-        )
-    return ids
+    ids = as_integer_array(name, values, hint="items are numbered from 0", error=InputError)
+    for end in (ids.min(initial=0), ids.max(initial=0)):
+        if not 0 <= end < items:
+            raise InputError(
+                f"{name} must hold item numbers from 0 to {items - 1} (items - 1), got {end}; "
+                "subtract 1 if yours start at 1"
+            )
+    return ids.astype(np.int64, copy=False)
 
 
-def _matrix(
-    rows: npt.NDArray[np.integer[Any]], ids: npt.NDArray[np.integer[Any]], size: int, items: int
-) -> csr_array:
+def _matrix(rows: npt.NDArray[np.intp], ids: IntArray, size: int, items: int) -> csr_array:
     """Return how often each row has each item."""
     from scipy.sparse import csr_array
 
     ones = np.ones(len(ids), dtype=np.int64)
     return csr_array((ones, (rows.reshape(-1), ids)), shape=(size, items))
-
-
-def _once(matrix: csr_array) -> csr_array:
-    """Return which items each row has, however often."""
-    found = matrix.copy()
-    found.data = np.ones(len(found.data), dtype=np.int64)
-    return found
 
 
 # -- what is found, and what uniform draws would give ----------------------------------------------
@@ -287,6 +246,10 @@ class Tested(NamedTuple):
     expected: float
     p_value: float
 
+    @property
+    def surprises(self) -> bool:
+        return self.p_value < ALPHA
+
 
 class Lists:
     """Lists of negatives, and what uniform draws among the candidates of each list would give.
@@ -298,20 +261,20 @@ class Lists:
     def __init__(
         self, drawn: csr_array, seen: csr_array | None = None, own: csr_array | None = None
     ) -> None:
-        self.drawn, self.seen, self.own = drawn, seen, own
-        self.items = int(drawn.shape[1])
+        self.drawn, self.items = drawn, int(drawn.shape[1])
+        self.seen, self.own = (
+            None if known is None else known.astype(bool).astype(np.int64) for known in (seen, own)
+        )
         self.sizes: IntArray = np.asarray(drawn.sum(axis=1), dtype=np.int64)
         self.counts: FloatArray = np.asarray(drawn.sum(axis=0), dtype=np.float64)
         # Pairs of equal items in each list.
-        times = drawn.copy()
-        times.data = times.data * (times.data - 1) // 2
-        self.pairs: IntArray = np.asarray(times.sum(axis=1), dtype=np.int64)
+        self.pairs: IntArray = np.asarray(drawn.power(2).sum(axis=1) - self.sizes) // 2
         # What lists leave out: what never occurs of items that users have seen, and of targets.
-        out = _matrix(np.empty(0, np.int64), np.empty(0, np.int64), len(self.sizes), self.items)
-        for known in (seen, own):
-            if known is not None and not self.among(known).any():
+        out = 0 * drawn
+        for known in (self.seen, self.own):
+            if known is not None and not drawn.multiply(known).sum():
                 out = out + known
-        self.out = _once(out)
+        self.out: csr_array = out.astype(bool).astype(np.int64)
         self.candidates: FloatArray = self.items - np.asarray(self.out.sum(axis=1), np.float64)
         # How often a list draws one of its candidates: mean and variance.
         self.rate: FloatArray = self.sizes / np.maximum(self.candidates, 1.0)
@@ -319,10 +282,6 @@ class Lists:
         if not self.pairs.any():
             left = self.candidates / np.maximum(self.candidates - 1.0, 1.0)
             self.variance = self.rate * (1.0 - self.rate) * left
-
-    def among(self, known: csr_array) -> IntArray:
-        """Return how many draws of each list are among the items that are known of it."""
-        return np.asarray(self.drawn.multiply(known).sum(axis=1), dtype=np.int64)
 
     def by_item(self, weights: FloatArray) -> FloatArray:
         """Return for each item the weight of the lists that could draw it."""
@@ -336,6 +295,10 @@ class Lists:
         _, first = np.unique(self.drawn @ marks, return_index=True)
         return Lists(self.drawn[np.sort(first)])
 
+    def never_drawn(self) -> tuple[int, float]:
+        """Return how many items were never drawn, and how many by chance."""
+        return int((self.counts == 0).sum()), float(np.exp(-self.by_item(self.rate)).sum())
+
     def coincidences(self) -> float:
         """Return which share of the pairs of draws of different lists is of the same item."""
         pairs = float(self.sizes.sum()) ** 2 - float((self.sizes.astype(float) ** 2).sum())
@@ -346,8 +309,8 @@ class Lists:
         """Test whether all candidates have equal chances, by coincidences between lists.
 
         They are the squares of count minus expectation, added up, less the parts of single lists:
-        a sum of products of independent lists. Its first three moments are exact where nothing is
-        left out; the third has a part of three lists that coincide, and one of two.
+        a sum of products of independent lists. Its third moment has a part of three lists that
+        coincide, and one of two. One item more or less is neglected in the moments.
         """
         if len(self.sizes) < 2 or (self.sizes >= self.candidates - 1.0).all():
             return None
@@ -356,13 +319,8 @@ class Lists:
         excess = 0.5 * float(((self.counts - expected) ** 2).sum() - alone.sum())
         mean = 0.5 * float((expected**2).sum() - (self.rate * self.sizes).sum())
         one, two, three = (self.by_item(v**power) for power in (1, 2, 3))
-        size, share = float(self.candidates.mean()), float(self.rate.mean())
-        last = 1.0 - 1.0 / size
-        variance = 0.5 * last * float((one**2 - two).sum())
-        skew = 1.0 - 2.0 / size
-        if not self.pairs.any():
-            skew = (1.0 - 2.0 * share) ** 2 / skew
-        third = last * float((one**3 - 3.0 * one * two + 2.0 * three).sum()) + variance * skew
+        variance = 0.5 * float((one**2 - two).sum())
+        third = float((one**3 - 3.0 * one * two + 2.0 * three).sum()) + variance
         return Tested(mean + excess, mean, two_sided(mean + excess, mean, variance, third))
 
     def replacement(self, coincide: float | None = None) -> Tested:
@@ -370,18 +328,12 @@ class Lists:
 
         ``coincide`` is how often draws are of the same item, where chances are not equal.
         """
-        from scipy.special import gammaln
-
-        sizes, found = self.sizes.astype(np.float64), float(self.pairs.sum())
-        number = self.candidates if coincide is None else np.full(len(sizes), 1.0 / coincide)
-        expected = float((0.5 * sizes * (sizes - 1.0) / number).sum())
-        if found:
-            triples = float((sizes * (sizes - 1.0) * (sizes - 2.0) / number**2).sum())
-            return Tested(found, expected, two_sided(found, expected, expected, expected + triples))
-        if (sizes > number).any():
-            return Tested(0.0, expected, 0.0)
-        none = gammaln(number + 1.0) - gammaln(number - sizes + 1.0) - sizes * np.log(number)
-        return Tested(0.0, expected, math.exp(min(0.0, float(none.sum()))))
+        chance = 1.0 / self.candidates if coincide is None else coincide
+        expected = float((0.5 * self.sizes * (self.sizes - 1.0) * chance).sum())
+        found = float(self.pairs.sum())
+        if not found:
+            return Tested(0.0, expected, math.exp(-expected))
+        return Tested(found, expected, two_sided(found, expected, expected, expected))
 
     def left_out(self, known: csr_array | None) -> Tested | None:
         """Test whether fewer draws are among the items known of their list than by chance."""
@@ -389,8 +341,8 @@ class Lists:
 
         if known is None:
             return None
-        share = np.asarray(known.sum(axis=1), dtype=np.float64) / self.items
-        expected, found = float((share * self.sizes).sum()), float(self.among(known).sum())
+        expected = float((known.sum(axis=1) / self.items * self.sizes).sum())
+        found = float(self.drawn.multiply(known).sum())
         p_value = float(gammaincc(found + 1.0, expected)) if expected > 0.0 else 1.0
         return Tested(found, expected, p_value)
 
@@ -405,11 +357,10 @@ class Lists:
         sizes, times = sizes[long], times[long]
         if int(times.sum()) < 2:
             return None
-        orders = gammaln(sizes + 1.0)
-        # Of all lists, those without repeats are equal most often, and those of likely items.
-        plain = gammaln(np.maximum(self.items - sizes, 0) + 1.0) - gammaln(self.items + 1.0)
-        likely = sizes * math.log(max(distinct.coincidences(), 1.0 / self.items))
-        chance = np.exp(np.minimum(orders + np.maximum(plain, likely), 0.0))
+        # Lists without repeats, of items that are likely, are equal most often.
+        number = 1.0 / max(distinct.coincidences(), 1.0 / self.items)
+        orders = gammaln(sizes + 1.0) + gammaln(np.maximum(number - sizes, 0.0) + 1.0)
+        chance = np.exp(np.minimum(orders - gammaln(number + 1.0), 0.0))
         expected = float((0.5 * times * (times - 1.0) * chance).sum())
         found = float(times.sum() - np.isin(distinct.sizes, sizes).sum())
         return Tested(found, expected, float(gammainc(found, expected)) if found else 1.0)
@@ -434,171 +385,163 @@ def two_sided(value: float, mean: float, variance: float, third: float) -> float
 # -- what is said ----------------------------------------------------------------------------------
 
 
-#: An answer, its sentence, and whether it breaks what `estimate` assumes.
-_Said: TypeAlias = tuple[str, str, bool]
+def _conclude(lists: Lists) -> Audit:
+    """Ask each question, correct for their number, and put the answers into words."""
+    shared = lists.shared()
+    # Lists that are the same were drawn once.
+    once = lists.distinct() if shared is not None and shared.surprises else lists
+    uniform = once.uniform()
+    rate = None
+    if uniform is not None and uniform.surprises and _variation(uniform) >= NEARLY:
+        rate = once.coincidences()
+    asked = {
+        "uniform": uniform,
+        "replacement": once.replacement(rate),
+        "shared lists": shared,
+        "seen items": lists.left_out(lists.seen),
+        "targets": lists.left_out(lists.own),
+    }
+    tests = {question: tested for question, tested in asked.items() if tested is not None}
+    corrected = holm([tested.p_value for tested in tests.values()])
+    for (question, tested), p_value in zip(list(tests.items()), corrected, strict=True):
+        tests[question] = tested._replace(p_value=p_value)
+    findings = []
+    for question, (statistic, say) in _QUESTIONS.items():
+        if question in tests:
+            answer, sentence = say(tests[question], lists, once)
+            row = (question, answer, sentence, statistic, *tests[question])
+            findings.append(Finding(*row, concern=answer in CONCERNS))
+        elif question == "uniform":
+            text = "A single list, or lists of all items, cannot tell the chances of items."
+            findings.append(Finding(question, "cannot tell", text, statistic))
+    answers = {finding.question: finding.answer for finding in findings}
+    law = {"no": "other", "cannot tell": "unknown"}.get(answers["uniform"], "uniform")
+    call, advice = _advice(answers, lists, once)
+    sampled = int(lists.sizes.min()), int(lists.sizes.max())
+    return Audit(lists.items, len(lists.sizes), sampled, law, tuple(findings), call, advice)
 
 
-class _Words:
-    """The tests of an audit in words, and what to do."""
+def _variation(uniform: Tested) -> float:
+    """Return by how much the chances of items vary, relative to their mean."""
+    return math.sqrt(max(uniform.value / uniform.expected - 1.0, 0.0))
 
-    def __init__(self, lists: Lists) -> None:
-        shared = lists.shared()
-        self.sharing = shared is not None and shared.p_value < ALPHA
-        # Lists that are the same were drawn once.
-        self.lists, self.once = lists, lists.distinct() if self.sharing else lists
-        uniform, self.variation = self.once.uniform(), 0.0
-        if uniform is not None:
-            self.variation = math.sqrt(max(uniform.value / uniform.expected - 1.0, 0.0))
-        uneven = uniform is not None and uniform.p_value < ALPHA and self.variation >= NEARLY
-        found = {
-            "uniform": uniform,
-            "replacement": self.once.replacement(self.once.coincidences() if uneven else None),
-            "shared lists": shared,
-            "seen items": lists.left_out(lists.seen),
-            "targets": lists.left_out(lists.own),
-        }
-        tests = {question: tested for question, tested in found.items() if tested is not None}
-        corrected = holm([tested.p_value for tested in tests.values()])
-        pairs = zip(tests.items(), corrected, strict=True)
-        self.tests = {name: tested._replace(p_value=p) for (name, tested), p in pairs}
-        self.refuted = {name for name, tested in self.tests.items() if tested.p_value < ALPHA}
-        uneven = "uniform" in self.refuted and self.variation >= NEARLY
-        self.law = "other" if uneven else "uniform" if "uniform" in tests else "unknown"
 
-    def findings(self) -> tuple[Finding, ...]:
-        """Return an answer to each question."""
-        said: dict[str, tuple[str, Callable[..., _Said]]] = {
-            "uniform": ("coincidences", self._uniform),
-            "replacement": ("equal pairs", self._replacement),
-            "shared lists": ("lists used again", self._shared),
-            "seen items": ("draws", self._seen),
-            "targets": ("draws", self._targets),
-        }
-        found = []
-        for question, (statistic, say) in said.items():
-            if question in self.tests:
-                answer, text, concern = say(*self.tests[question])
-                row = (question, answer, text, statistic, *self.tests[question], concern)
-                found.append(Finding(*row))
-            elif question == "uniform":
-                text = "A single list, or lists of all items, cannot tell the chances of items."
-                found.append(Finding(question, "cannot tell", text, statistic))
-        return tuple(found)
-
-    def _uniform(self, found: float, expected: float, _: float) -> _Said:
-        vary = f"Chances of items vary by {percent(self.variation)} (coefficient of variation)"
-        if "uniform" not in self.refuted:
-            return "yes", "All candidates were drawn equally often, up to chance.", False
-        if found < expected:
-            text = "Items were drawn more evenly than by chance: lists depend on each other."
-            return "too even", text, True
-        if self.law == "uniform":
-            return "nearly", f"{vary}: too little to matter.", False
-        return "no", f"{vary}. {self._which()}", True
-
-    def _which(self) -> str:
-        """Return what shows which items were drawn more often than others."""
-        along = {"item number": np.arange(self.once.items, dtype=np.float64)}
-        if self.lists.seen is not None:
-            along["popularity"] = np.asarray(self.lists.seen.sum(axis=0), dtype=np.float64)
-        counts, usual = self.once.counts, self.once.by_item(self.once.rate)
-        means = [
-            f"the mean {name} is {counts @ values / counts.sum():,.1f} instead of "
-            f"{usual @ values / usual.sum():,.1f}"
-            for name, values in along.items()
-        ]
-        never, expected = self._never_drawn()
-        text = f"{'; '.join(means)}; {never:,} items were never drawn instead of {expected:,.0f}."
-        return text[0].upper() + text[1:]
-
-    def _never_drawn(self) -> tuple[int, float]:
-        """Return how many items were never drawn, and how many by chance."""
-        expected = np.exp(-self.once.by_item(self.once.rate)).sum()
-        return int((self.once.counts == 0).sum()), float(expected)
-
-    def _replacement(self, found: float, expected: float, p_value: float) -> _Said:
-        refuted = "replacement" in self.refuted
-        if not found:
-            chance = "less than 0.001" if p_value < 0.001 else f"{p_value:.3f}"
-            text = f"No list has an item twice; with replacement that had a probability of {chance}"
-            if refuted:
-                return "without", f"{text}.", False
-            return (
-                "cannot tell",
-                f"{text}: lists are too short to tell, and it hardly matters.",
-                False,
-            )
-        text = f"{found:,.0f} pairs of equal items stand in one list"
-        if not refuted:
-            return "with", f"{text}, as many as chance with replacement gives.", False
-        text += f", where chance with replacement gives {expected:,.1f}: lists were "
-        if found > expected:
-            return "with, too many repeats", f"{text}filled up, or drawn from few items.", True
-        return "with, too few repeats", f"{text}freed of some repeats.", True
-
-    def _shared(self, *_: float) -> _Said:
-        if not self.sharing:
-            return "own", "Each target has negatives of its own.", False
-        total, distinct = len(self.lists.sizes), len(self.once.sizes)
-        if distinct == 1:
-            return "one list", f"All {total:,} targets share one list of negatives.", True
-        return "some", f"Only {distinct:,} of {total:,} lists differ: targets share lists.", True
-
-    def _seen(self, found: float, expected: float, _: float) -> _Said:
-        text = f"{found:,.0f} negatives are items that their user has seen"
-        if "seen items" not in self.refuted:
-            return ("kept" if found else "cannot tell"), f"{text}, as many as by chance.", False
-        text += f", where about {expected:,.0f} would be by chance: "
-        if not found:
-            return "left out", f"{text}seen items were left out.", False
-        return "partly left out", f"{text}only some seen items were left out.", True
-
-    def _targets(self, found: float, *_: float) -> _Said:
-        if found:
-            return "among them", f"{found:,.0f} negatives are the target of their own list.", True
-        sure = "targets" in self.refuted
-        return ("left out" if sure else "cannot tell"), "No list holds its own target.", False
-
-    def advice(self) -> tuple[str | None, str]:
-        """Return the call that fits, or None, and what to do."""
-        if self.law == "other":
-            return None, self._refusal()
-        if "targets" in self.tests and self.tests["targets"].value:
-            return None, "Take the targets out of their own lists, rank again, and audit again."
-        lists, notes = self.lists, ["Estimate with the call below"]
-        options = [f"items={lists.items}", f"sampled={lists.sizes[0]}"]
-        if len(np.unique(lists.sizes)) > 1:
-            options[1] = "sampled=sizes"
-            notes.append("sizes is how many negatives each target has")
-        if "replacement" in self.refuted and not lists.pairs.any():
-            options.append("replacement=False")
-        seen = self.tests.get("seen items")
-        if seen is not None and seen.value:
-            options.append('candidates="all"')
-        elif "seen items" in self.refuted:
-            options[0] += " - seen"
-            options.append('candidates="unseen"')
-            notes.append("seen is how many items the user of each target has seen")
-        if self.sharing and len(self.once.sizes) == 1:
-            options.append('negatives="shared"')
-        elif self.sharing:
-            options.append("pools=pools")
-            notes.append("pools names the list of each target")
-        text = "; ".join(notes) + "."
-        if self.law == "unknown":
-            text += " These lists cannot show that they were drawn uniformly."
-        return f"unsample.estimate(ranks, {', '.join(options)})", text
-
-    def _refusal(self) -> str:
-        """Return what to do with negatives that were not drawn uniformly."""
-        text = (
-            "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
-            "share of the draws is above the target, not how many items are. Evaluate the model "
-            "(unsample.evaluate), or draw uniformly and rank again."
+def _on_chances(tested: Tested, lists: Lists, once: Lists) -> tuple[str, str]:
+    if not tested.surprises:
+        return "yes", "All candidates were drawn equally often, up to chance."
+    if tested.value < tested.expected:
+        return (
+            "too even",
+            "Items were drawn more evenly than by chance: lists depend on each other.",
         )
-        never, expected = self._never_drawn()
-        if self.lists.seen is None:
-            text += " If items that users have seen were left out, give exclude and audit again."
-        if never > 2.0 * expected:
-            text += " If items that were never drawn are no candidates, audit without them."
-        return text
+    variation = _variation(tested)
+    text = f"Chances of items vary by {percent(variation)} (coefficient of variation)"
+    if variation < NEARLY:
+        return "nearly", f"{text}: too little to matter."
+    along = {"item number": np.arange(once.items, dtype=np.float64)}
+    if lists.seen is not None:
+        along["popularity"] = np.asarray(lists.seen.sum(axis=0), dtype=np.float64)
+    usual = once.by_item(once.rate)
+    means = "; the mean ".join(
+        f"{name} is {once.counts @ values / once.counts.sum():,.1f} instead of "
+        f"{usual @ values / usual.sum():,.1f}"
+        for name, values in along.items()
+    )
+    never, expected = once.never_drawn()
+    never_drawn = f"{never:,} items were never drawn instead of {expected:,.0f}"
+    return "no", f"{text}. The mean {means}; {never_drawn}."
+
+
+def _on_repeats(tested: Tested, *_: Lists) -> tuple[str, str]:
+    found, expected, p_value = tested
+    if not found:
+        chance = "less than 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+        text = f"No list has an item twice; with replacement that had a probability of {chance}"
+        if tested.surprises:
+            return "without", f"{text}."
+        return "cannot tell", f"{text}: lists are too short to tell, and it hardly matters."
+    text = f"{found:,.0f} pairs of equal items stand in one list"
+    if not tested.surprises:
+        return "with", f"{text}, as many as chance with replacement gives."
+    much, why = ("many", "filled up") if found > expected else ("few", "freed of some repeats")
+    text += f", where chance with replacement gives {expected:,.1f}: lists were {why}."
+    return f"with, too {much} repeats", text
+
+
+def _on_sharing(_: Tested, lists: Lists, once: Lists) -> tuple[str, str]:
+    total, distinct = len(lists.sizes), len(once.sizes)
+    if once is lists:
+        return "own", "Each target has negatives of its own."
+    if distinct == 1:
+        return "one list", f"All {total:,} targets share one list of negatives."
+    return "some", f"Only {distinct:,} of {total:,} lists differ: targets share lists."
+
+
+def _on_seen(tested: Tested, *_: Lists) -> tuple[str, str]:
+    text = f"{tested.value:,.0f} negatives are items that their user has seen"
+    if not tested.surprises:
+        return ("kept" if tested.value else "cannot tell"), f"{text}, as many as by chance."
+    text += f", where about {tested.expected:,.0f} would be by chance: "
+    if not tested.value:
+        return "left out", f"{text}seen items were left out."
+    return "partly left out", f"{text}only some seen items were left out."
+
+
+def _on_targets(tested: Tested, *_: Lists) -> tuple[str, str]:
+    if tested.value:
+        return "among them", f"{tested.value:,.0f} negatives are the target of their own list."
+    return ("left out" if tested.surprises else "cannot tell"), "No list holds its own target."
+
+
+#: Each question: what is counted for it, and what its test is in words.
+_QUESTIONS: dict[str, tuple[str, Callable[[Tested, Lists, Lists], tuple[str, str]]]] = {
+    "uniform": ("coincidences", _on_chances),
+    "replacement": ("equal pairs", _on_repeats),
+    "shared lists": ("lists used again", _on_sharing),
+    "seen items": ("draws", _on_seen),
+    "targets": ("draws", _on_targets),
+}
+
+
+def _advice(answers: dict[str, str], lists: Lists, once: Lists) -> tuple[str | None, str]:
+    """Return the call that fits, or None, and what to do."""
+    if answers["uniform"] == "no":
+        return None, _refusal(lists, once)
+    if answers.get("targets") == "among them":
+        return None, "Take the targets out of their own lists, rank again, and audit again."
+    options, notes = [f"items={lists.items}", f"sampled={lists.sizes[0]}"], []
+    if lists.sizes.min() < lists.sizes.max():
+        options[1] = "sampled=sizes"
+        notes.append("sizes is how many negatives each target has")
+    if answers["replacement"] == "without":
+        options.append("replacement=False")
+    if answers.get("seen items") in ("kept", "partly left out"):
+        options.append('candidates="all"')
+    elif answers.get("seen items") == "left out":
+        options[0] += " - seen"
+        options.append('candidates="unseen"')
+        notes.append("seen is how many items the user of each target has seen")
+    if answers.get("shared lists") == "one list":
+        options.append('negatives="shared"')
+    elif answers.get("shared lists") == "some":
+        options.append("pools=pools")
+        notes.append("pools names the list of each target")
+    text = "; ".join(["Estimate with the call below", *notes]) + "."
+    if answers["uniform"] == "cannot tell":
+        text += " These lists cannot show that they were drawn uniformly."
+    return f"unsample.estimate(ranks, {', '.join(options)})", text
+
+
+def _refusal(lists: Lists, once: Lists) -> str:
+    """Return what to do with negatives that were not drawn uniformly."""
+    text = (
+        "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
+        "share of the draws is above the target, not how many items are. Evaluate the model "
+        "(unsample.evaluate), or draw uniformly and rank again."
+    )
+    if lists.seen is None:
+        text += " If items that users have seen were left out, give exclude and audit again."
+    never, expected = once.never_drawn()
+    if never > 2.0 * expected:
+        text += " If items that were never drawn are no candidates, audit without them."
+    return text

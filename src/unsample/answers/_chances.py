@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.answers._result import Estimates
-from unsample.confidence import Calibrated
-from unsample.estimators import Observed
 from unsample.estimators.prior import JointPosterior
 from unsample.metrics import Metric
 
@@ -41,37 +39,19 @@ class Chances:
         few = any(each.certainty is None or each.certainty.few for each in estimates.values())
         if few or len(known) < len(held) or len(held) > _MOST_MODELS or not sampled:
             return None
-        return cls.under(
-            known[0],
-            estimates,
-            sampled,
-            [each.observed for each in known],
-            [each.targets(each.observed) for each in known],
-        )
-
-    @classmethod
-    def under(
-        cls,
-        prior: Calibrated,
-        names: Iterable[str],
-        metrics: Sequence[Metric],
-        observed: Sequence[Observed],
-        targets: Sequence[float],
-    ) -> Chances:
-        """Return the chances if the models have these numbers of ``targets``, under one prior.
-
-        If it is not stated whether seen items were candidates, both are equally likely.
-        """
+        prior, targets = known[0], [each.targets(each.observed) for each in known]
+        # If it is not stated whether seen items were candidates, both are equally likely.
         unknown = prior.candidates is None and prior.kind is None
         both = ("unseen", "all") if unknown else (prior.observed.candidates,)
         posteriors = []
         for candidates in both:
             rows = [
-                replace(each, shares=each.shares[:1], candidates=candidates) for each in observed
+                replace(each.observed, shares=each.observed.shares[:1], candidates=candidates)
+                for each in known
             ]
-            joint = prior.prior.joint(rows, metrics, kind=prior.kind, targets=targets)
+            joint = prior.prior.joint(rows, sampled, kind=prior.kind, targets=targets)
             posteriors.append(joint.for_others(targets))
-        return cls(tuple(names), tuple(each.name for each in metrics), tuple(posteriors))
+        return cls(tuple(estimates), tuple(each.name for each in sampled), tuple(posteriors))
 
     def beats(self, a: str, b: str, metric: str) -> float | None:
         """Return the chance that ``a`` is better than ``b``; None for a metric without chances."""

@@ -9,7 +9,6 @@ has the same bias for both models.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +20,6 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check_level, suggest
 from unsample._gone import refuses_gone
-from unsample.answers._adjusted import comparable
 from unsample.answers._chances import Chances
 from unsample.answers._comparison import (
     ALL,
@@ -42,7 +40,7 @@ from unsample.answers._prior import SHIPPED
 from unsample.answers._published import Published
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
 from unsample.confidence import Shape
-from unsample.errors import DesignError, InputError
+from unsample.errors import DesignError, InputError, MetricError
 from unsample.estimators import Estimator
 from unsample.estimators.prior import Prior
 from unsample.evidence import (
@@ -169,7 +167,6 @@ def compare(
             shape=shape,
             prior=prior,
             kind="graph" if kind is None and given.filtered else kind,
-            errors="delta",
         )
         alone = model.targets is not None and model.targets.filtered
         estimates[model.name] = replace(found, filtered=alone)
@@ -196,7 +193,6 @@ def compare(
         correction,
         tuple(dict.fromkeys(notes)),
         against,
-        tuple(loaded),
     )
 
 
@@ -292,12 +288,24 @@ class _Given:
         )
 
 
+def comparable(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+    """Return the metrics if models can be compared by them; refuse mean ranks."""
+    wanted = _metrics.parse_all(metrics)
+    for metric in wanted:
+        if metric.family is _metrics.MR:
+            raise MetricError(
+                f"metrics must be such that more is better to compare models, got {metric.name}; "
+                "use AUC, which says the same where all have as many candidates"
+            )
+    return wanted
+
+
 def _wanted(
     metrics: str | Metric | Iterable[str | Metric], models: list[Model]
 ) -> tuple[Metric, ...]:
     """Return the metrics asked for; of the default ones, those known for every model."""
     if metrics is not DEFAULT_METRICS:
-        return comparable(_metrics.parse_all(metrics))
+        return comparable(metrics)
     found = list(_metrics.parse_all(metrics))
     if all(model.published is not None for model in models):
         # Compare the metrics that were asked for when the numbers were read.
@@ -313,7 +321,7 @@ def _wanted(
 
 
 def _check_made(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> None:
-    """Refuse estimates without the metrics or the standard errors that are needed."""
+    """Refuse estimates without the metrics that are needed."""
     missing = [
         metric.name
         for metric in metrics
@@ -325,12 +333,6 @@ def _check_made(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> 
         raise InputError(
             f"metrics must be ones that {model.name} was evaluated for ({', '.join(found)}), got "
             f"{', '.join(missing)}; {how} for these too"
-        )
-    varies = found.certainty is not None and np.count_nonzero(found.counts.weight) > 1
-    if varies and any(math.isnan(entry.standard_error) for entry in found.entries):
-        raise InputError(
-            f"{model.name} must have been evaluated with resamples > 0 to be compared, got an "
-            "evaluation without standard errors"
         )
 
 

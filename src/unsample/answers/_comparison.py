@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,8 +14,6 @@ from unsample._checks import check_choice
 from unsample.answers._claims import Claim, claims_of
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._letters import letter_display
-from unsample.answers._model import Model
-from unsample.answers._needed import Needed, needed_for
 from unsample.answers._result import Estimates, Result, find_metric, frame_of
 from unsample.errors import InputError
 from unsample.metrics import Metric
@@ -117,8 +115,6 @@ class Comparison(Result):
     warnings: tuple[str, ...] = ()
     #: ``"all"`` pairs, ``"best"`` (the highest estimate with every other model), or a model.
     against: str = ALL
-    #: The targets of each model. Plans use them to find how similar two models are.
-    held: tuple[Model, ...] = field(default=(), repr=False)
 
     @property
     def paired(self) -> bool:
@@ -196,18 +192,6 @@ class Comparison(Result):
         name = self.metric_name(metric)
         told = [each for each in self.differences if each.metric == name and each.winner]
         return [(each.a, each.b) if each.winner == each.a else (each.b, each.a) for each in told]
-
-    def needed(self, a: str, b: str, metric: str | Metric) -> Needed | None:
-        """Return how many sampled items, or users, would be needed to tell two models apart.
-
-        It assumes that the estimates are true, that only these two models are compared, and that
-        the verdict rests on the chance of winning. Return None without a prior, for few targets, if
-        the two were sampled in different ways, or if only printed numbers are known.
-        """
-        name = self.difference(a, b, metric).metric
-        wanted = next(each for each in self.metrics if each.name == name)
-        pair = self.estimates[a], self.estimates[b]
-        return needed_for((a, b), pair, wanted, self.level)
 
     def winner(self, metric: str | Metric) -> str | None:
         """Return the model that beats every other on the metric, or None if there is none."""

@@ -10,15 +10,13 @@ from dataclasses import replace
 
 import numpy.typing as npt
 
-from unsample import metrics as _metrics
-from unsample._checks import Seed, check_choice, check_integer
+from unsample._checks import Seed
 from unsample._gone import refuses_gone
-from unsample.answers._adjusted import adjusted, bases
+from unsample.answers._fits import DeltaErrors, fitted
 from unsample.answers._given import as_counts, possible_metrics
 from unsample.answers._prior import SHIPPED
 from unsample.answers._question import Question
-from unsample.answers._refits import Refits, fitted
-from unsample.answers._result import DEFAULT_METRICS, ERRORS, Estimates
+from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.confidence import (
     Certainty,
     PooledCertainty,
@@ -60,8 +58,6 @@ def estimate(
     shape: str | Shape | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     kind: str | None = None,
-    errors: str = "bootstrap",
-    resamples: int = 400,
     rng: Seed = 0,
 ) -> Estimates:
     """Estimate full-catalogue metrics from ranks among sampled items.
@@ -116,13 +112,8 @@ def estimate(
         The kind of evaluation: ``"recommendation"``, ``"repeats"`` if people choose again what
         they chose before (baskets, sessions, songs), or ``"graph"`` for knowledge graphs. If it is
         not given, the data decide, and intervals are wider.
-    errors
-        ``"bootstrap"`` or ``"delta"`` (faster), for the sampling error of each method's value. It
-        is computed when it is first asked for.
-    resamples
-        Number of bootstrap samples; 0 for none. The intervals do not need them.
     rng
-        Seed or Generator of the bootstrap.
+        Seed or Generator that places half ranks.
 
     >>> result = estimate([1, 1, 2, 5, 40] * 20, items=3706, sampled=99, metrics="Recall@50")
     >>> round(result["Recall@50"].value, 1), result["Recall@50"].resolved
@@ -144,9 +135,6 @@ def estimate(
         shape=shape,
         prior=prior,
         kind="graph" if filtered and kind is None else kind,
-        errors=errors,
-        resamples=resamples,
-        rng=rng,
     )
     for note in result.notes:
         warnings.warn(note, stacklevel=3)
@@ -163,25 +151,19 @@ def estimate_counts(
     shape: str | Shape | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     kind: str | None = None,
-    errors: str = "bootstrap",
-    resamples: int = 400,
-    rng: Seed = 0,
 ) -> Estimates:
     """Return what `estimate` returns, but raise no warnings: they are in the result.
 
     Callers that print warnings themselves need no others. To filter warnings is not safe in
     threads: filters belong to the whole process, and one thread's change would stay for the others.
     """
-    check_choice("errors", errors, ERRORS)
-    resamples = check_integer("resamples", resamples, minimum=0)
-    asked = _metrics.parse_all(possible_metrics(metrics, counts))
-    question = Question.parse(bases(asked), method, candidates, shape, prior, kind)
+    possible = possible_metrics(metrics, counts)
+    question = Question.parse(possible, method, candidates, shape, prior, kind)
     parts = [
-        _answered(replace(question, metrics=same), weighed, errors, resamples, rng)
+        _answered(replace(question, metrics=same), weighed)
         for weighed, same in _weighed(counts, question.metrics)
     ]
-    found = parts[0] if not counts.several else _together(parts, question.metrics, counts)
-    return adjusted(found, asked)
+    return _together(parts, question.metrics, counts) if counts.several else parts[0]
 
 
 def _weighed(
@@ -214,9 +196,7 @@ def _together(parts: list[Estimates], metrics: tuple[Metric, ...], counts: RankC
     )
 
 
-def _answered(
-    question: Question, counts: RankCounts, errors: str, resamples: int, rng: Seed
-) -> Estimates:
+def _answered(question: Question, counts: RankCounts) -> Estimates:
     """Answer a question about metrics that all weigh targets in the same way as the counts."""
     cutoffs = question.cutoffs(counts.largest_catalogue)
     grouped = group_catalogues(counts)
@@ -229,7 +209,7 @@ def _answered(
         counts,
         fits,
         certainty,
-        Refits(observed, question, errors, resamples, rng),
+        DeltaErrors(observed, question),
         remedy=_remedy(counts),
         data="the data",
         misfit="fits these sampled ranks: items, sampled,",

@@ -20,9 +20,8 @@ from unsample import metrics as _metrics
 from unsample._checks import FloatArray, Seed, check_integer
 from unsample._gone import refuses_gone
 from unsample._progress import Progress
-from unsample.answers._adjusted import adjusted, bases, comparable
 from unsample.answers._chosen import default_design, of_samples, refuse_with_design
-from unsample.answers._compare import compare
+from unsample.answers._compare import comparable, compare
 from unsample.answers._comparison import Comparison
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
 from unsample.answers._evaluation import Evaluation
@@ -66,7 +65,6 @@ def evaluate(
     relevance: npt.ArrayLike | None = None,
     ties: str = "random",
     rng: Seed = 0,
-    resamples: int = 400,
     batch: int = 1 << 17,
     workers: int = 1,
     device: str | None = None,
@@ -92,7 +90,6 @@ def evaluate(
     relevance: npt.ArrayLike | None = None,
     ties: str = "random",
     rng: Seed = 0,
-    resamples: int = 400,
     batch: int = 1 << 17,
     workers: int = 1,
     device: str | None = None,
@@ -118,7 +115,6 @@ def evaluate(
     relevance: npt.ArrayLike | None = None,
     ties: str = "random",
     rng: Seed = 0,
-    resamples: int = 400,
     batch: int = 1 << 17,
     workers: int = 1,
     device: str | None = None,
@@ -179,10 +175,8 @@ def evaluate(
     ties
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``. The seed decides random ties.
     rng
-        Seed or Generator. It decides the bootstrap, and the order in which each target meets items.
-        This order is the same for every model, batch size and number of workers.
-    resamples
-        Number of bootstrap samples for the standard errors; 0 for none.
+        Seed or Generator. It decides the order in which each target meets items, which is the same
+        for every model, batch size and number of workers.
     batch
         The most scores to ask for in one call (a single row may be longer).
     workers
@@ -217,8 +211,7 @@ def evaluate(
     candidates = Candidates.check(targets, items, exclude, filtered=filtered)
     candidates.refuse_repeated()
     candidates.refuse_unrankable()
-    asked = _metrics.parse_all(metrics)
-    wanted = comparable(asked) if several else bases(asked)
+    wanted = comparable(metrics) if several else _metrics.parse_all(metrics)
     if design is None:
         design = default_design(scorers.values(), candidates, wanted, budget, guide)
     chosen, seed = as_design(design), as_key(rng)
@@ -244,9 +237,7 @@ def evaluate(
         None if exclude is None else "unseen",
         ties,
         seed,
-        resamples,
         Execution(batch, workers, device, precision, checkpoint, progress),
-        asked,
     )
     if several:
         models = len(scorers)
@@ -269,10 +260,7 @@ class _Task:
     among: str | None
     ties: str
     seed: int
-    resamples: int
     execution: Execution
-    #: The metrics as they were asked for, some of them adjusted for chance.
-    asked: tuple[Metric, ...]
 
     def evaluation(self, scorer: Scorer, budget: int | None) -> Evaluation:
         """Run the design on a scorer."""
@@ -294,10 +282,7 @@ class _Task:
             method=self.method,
             relevance=self.relevance,
             candidates=self.among,
-            resamples=self.resamples,
-            rng=self.seed,
         )
-        estimates = adjusted(estimates, self.asked)
         for note in estimates.notes:
             warnings.warn(note, stacklevel=4)
         notes = list(estimates.notes)
@@ -370,21 +355,15 @@ def estimates_of(
     method: str | Estimator | Iterable[str | Estimator] | None = None,
     relevance: FloatArray | None = None,
     candidates: str | None = None,
-    errors: str = "bootstrap",
-    resamples: int = 0,
-    rng: Seed = 0,
 ) -> Estimates:
     """Return metrics from what a design found; ``method`` is for sampled designs."""
     if found.design.certifies:
-        return certified_targets(found, metrics, relevance, resamples, rng)
+        return certified_targets(found, metrics, relevance)
     return estimate_counts(
         found.counts,
         metrics=metrics,
         method=DEFAULT_METHOD if method is None else method,
         candidates=candidates,
-        errors=errors,
-        resamples=resamples,
-        rng=rng,
     )
 
 
@@ -392,13 +371,11 @@ def certified_targets(
     found: Findings,
     metrics: tuple[Metric, ...],
     relevance: FloatArray | None,
-    resamples: int,
-    rng: Seed,
 ) -> Estimates:
     """Return exact metrics, or estimates if only a part of the open targets was followed."""
     if found.unknown.any():
         return guided_targets(found, metrics, relevance)
-    estimates = exact_targets(found, metrics, relevance, resamples, rng)
+    estimates = exact_targets(found, metrics, relevance)
     if np.array_equal(found.lowest, found.ranks):
         return estimates
     # The last rank stands for all ranks beyond K: right for metrics@K, but it is not P(R).

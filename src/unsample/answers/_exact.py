@@ -14,13 +14,10 @@ from unsample._checks import (
     IntArray,
     Seed,
     as_integer_array,
-    as_rng,
     at_position,
-    check_integer,
 )
 from unsample._gone import refuses_gone
-from unsample.answers._adjusted import adjusted, bases
-from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates, Variation
+from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates
 from unsample.confidence import MeanError
 from unsample.errors import DesignError, InputError, RankError
 from unsample.estimators import CLOSED_FORM
@@ -39,8 +36,6 @@ from unsample.tables import is_frame, read_full_ranks
 NAME = "exact"
 #: Ranks with a bin of their own in the distribution of exact ranks; later bins are as usual.
 _MOST_SINGLE_RANKS = 20_000
-#: More different users are drawn as this many groups of equal size; the mean varies the same.
-_MOST_UNITS = 4096
 
 
 @refuses_gone
@@ -52,7 +47,6 @@ def exact(
     users: npt.ArrayLike | None = None,
     relevance: npt.ArrayLike | None = None,
     filtered: bool = False,
-    resamples: int = 400,
     rng: Seed = 0,
 ) -> Estimates:
     """Return metrics from ranks in the full catalogue, in the same kind of result as `estimate`.
@@ -78,10 +72,8 @@ def exact(
         False: the user's relevant items compete with each other, as in a list of recommendations.
         True: the others were left out when an item was ranked, as in knowledge graphs; metrics are
         then means over relevant items.
-    resamples
-        Bootstrap samples of the users, for ``replicates``; 0 for none. Intervals do not need them.
     rng
-        Seed or Generator of the bootstrap.
+        Seed or Generator that places half ranks, which are ties.
 
     >>> exact([1, 3, 20], items=100, metrics="HR@10")["HR@10"].value
     0.6666666666666666
@@ -116,32 +108,33 @@ def exact(
         raise RankError(f"{text}; check items" if hint else text) from problem
     if counts.several:
         _refuse_equal_ranks(found)
-    return exact_targets(found, metrics, grades, resamples, rng)
+    return exact_targets(found, metrics, grades)
 
 
 def exact_targets(
     found: Targets,
     metrics: str | Metric | Iterable[str | Metric],
     relevance: FloatArray | None,
-    resamples: int,
-    rng: Seed,
 ) -> Estimates:
     """Return what `exact` returns, for targets with full ranks known as far as metrics need."""
-    asked, wanted = _metrics.parse_all(metrics), bases(metrics)
-    resamples = check_integer("resamples", resamples, minimum=0)
+    wanted = _metrics.parse_all(metrics)
     users = UserValues.of(found, wanted, relevance)
-    variation = _Drawn(users, wanted, resamples, rng)
+    errors = {
+        NAME: tuple(
+            MeanError.of(users.totals[:, place], users.weights, metric)
+            for place, metric in enumerate(wanted)
+        )
+    }
     entries = tuple(
-        Estimate(metric, NAME, float(value), True, CLOSED_FORM, None, True, False, variation, place)
+        Estimate(metric, NAME, float(value), True, CLOSED_FORM, None, True, False, errors, place)
         for place, (metric, value) in enumerate(zip(wanted, users.means, strict=True))
     )
-    result = Estimates(
+    return Estimates(
         entries,
         found.counts,
         {NAME: _as_distribution(found.counts)},
         filtered=found.filtered,
     )
-    return adjusted(result, asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,49 +173,6 @@ class UserValues:
         """Return how much each user changes the mean of each metric."""
         columns = [deviations_of_mean(each, self.weights) for each in self.totals.T]
         return np.stack(columns, axis=1)
-
-    def resample(self, size: int, rng: Seed) -> FloatArray:
-        """Return the metrics of bootstrap samples of the users, one row for each sample."""
-        rows = np.column_stack([self.totals, self.weights])
-        different, count = np.unique(rows, axis=0, return_counts=True)
-        generator = as_rng(rng)
-        if len(different) > _MOST_UNITS:
-            group = generator.permutation(len(rows)) % _MOST_UNITS
-            different = np.stack(
-                [np.bincount(group, column, minlength=_MOST_UNITS) for column in rows.T], axis=1
-            )
-            count = np.ones(_MOST_UNITS, dtype=np.int64)
-        drawn = generator.multinomial(int(count.sum()), count / count.sum(), size=size) @ different
-        return np.asarray(drawn[:, :-1] / np.maximum(drawn[:, -1:], 1e-300))
-
-
-class _Drawn(dict[str, Variation]):
-    """The bootstrap of the users, computed when it is first asked for."""
-
-    def __init__(
-        self, users: UserValues, metrics: tuple[Metric, ...], resamples: int, rng: Seed
-    ) -> None:
-        super().__init__()
-        self._users, self._metrics, self._size = users, metrics, resamples
-        # A seed is drawn now: the state of a generator may change before the bootstrap.
-        whole = isinstance(rng, int | np.integer)
-        self._seed: Seed = rng if whole else int(as_rng(rng).integers(2**63))
-        as_rng(self._seed)
-
-    def __missing__(self, method: str) -> Variation:
-        users = self._users
-        # With one user, or equal users, every bootstrap sample is the same.
-        alike = len(users.totals) < 2 or not np.ptp(users.deviations, axis=0).any()
-        if self._size == 0 or alike:
-            found = np.empty((0, users.totals.shape[1]))
-        else:
-            found = users.resample(self._size, self._seed)
-        errors = tuple(
-            MeanError.of(users.totals[:, place], users.weights, metric)
-            for place, metric in enumerate(self._metrics)
-        )
-        self[method] = Variation(found, errors)
-        return self[method]
 
 
 def _as_distribution(counts: RankCounts) -> RankDistribution:

@@ -9,13 +9,15 @@ from unsample import estimators as _estimators
 from unsample._checks import FloatArray, IntArray, as_integer_array, check_real
 from unsample.errors import InputError, RankError
 from unsample.evidence import RankCounts
-from unsample.law import RankDistribution, RankGrid, mean_over
+from unsample.law import Law, RankDistribution, RankGrid, mean_over
 from unsample.metrics import Metric
 
 #: Bins of a guess: each rank up to K has its own bin; other bins have this width relative to the
 #: rank.
 _RATIO = 0.05
 _SINGLE_RANKS = 24
+#: Cells of expected histograms: single ranks down to the first number, then ranges of this ratio.
+_SINGLE_CELLS, _CELL_RATIO = 64, 0.03
 #: The steepest power law that is tried.
 _STEEPEST = 4.0
 _BISECTIONS = 60
@@ -91,11 +93,28 @@ def from_pilot(
 
 
 def draw_ranks(
-    guess: RankDistribution, size: tuple[int, ...], rng: np.random.Generator
+    guess: RankDistribution, size: int | tuple[int, ...], rng: np.random.Generator
 ) -> IntArray:
     """Draw ranks among all items from a guess."""
     bins = rng.choice(len(guess.grid), size=size, p=guess.mass)
     return np.asarray(guess.grid.low[bins] + rng.integers(guess.grid.width[bins]))
+
+
+def expected_counts(guess: RankDistribution, law: Law, targets: int) -> RankCounts:
+    """Return the histogram of sampled ranks that is expected of so many targets.
+
+    Ranks far down are grouped into ranges.
+    """
+    starts = [*range(1, min(_SINGLE_CELLS, law.n) + 1)]
+    while starts[-1] < law.n:
+        starts.append(starts[-1] + max(1, int(_CELL_RATIO * starts[-1])))
+    low = np.array([each for each in starts if each <= law.n])
+    high = np.append(low[1:] - 1, law.n)
+    chances = law.matrix(low, high, guess.grid) @ guess.mass
+    # Cumulated numbers are rounded, so that rare cells get their part.
+    times = np.diff(np.rint(targets * np.cumsum(chances) / chances.sum()), prepend=0.0)
+    kept = times > 0
+    return RankCounts.from_ranges(low[kept], high[kept], times[kept].astype(np.int64), law)
 
 
 def _guess_grid(items: int, k: int) -> RankGrid:

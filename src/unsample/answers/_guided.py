@@ -9,7 +9,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._exact import UserValues
-from unsample.answers._result import Estimate, Estimates, Variation
+from unsample.answers._result import Estimate, Estimates
 from unsample.confidence import FEW_DRAWN, Drawn, DrawnError
 from unsample.designs import Findings
 from unsample.errors import UnresolvedWarning
@@ -48,12 +48,12 @@ def guided_targets(
         DrawnError.of_drawn(drawn, low[:, place], high[:, place], values.totals[:, place], metric)
         for place, metric in enumerate(metrics)
     ]
-    variation = {NAME: Variation(np.empty((0, len(metrics))), tuple(e for _, e in found_each))}
+    errors = {NAME: tuple(error for _, error in found_each)}
     entries = []
     for place, (metric, (value, error)) in enumerate(zip(metrics, found_each, strict=True)):
         resolved = error.stake <= 0.0 or drawn.users >= FEW_DRAWN
         certain = (CLOSED_FORM, None, True, False)
-        entries.append(Estimate(metric, NAME, value, resolved, *certain, variation, place))
+        entries.append(Estimate(metric, NAME, value, resolved, *certain, errors, place))
     return Estimates(
         tuple(entries),
         found.ranges,

@@ -33,7 +33,7 @@ from unsample.answers._estimate import DEFAULT_METHOD
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._prior import SHIPPED
 from unsample.answers._question import Question
-from unsample.answers._result import DEFAULT_METRICS, Estimates, Variation
+from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
 from unsample.errors import ContradictionError, DesignError, UnsampleWarning
 from unsample.estimators import Auto, Estimator, Observed
@@ -170,7 +170,7 @@ def published(
         paper.counts,
         {str(estimator): fit},
         certainty,
-        {str(estimator): Variation(fit.values[:0], tuple(errors))},
+        {str(estimator): tuple(errors)},
         remedy=_remedy(paper),
         data=named,
         misfit=f"gives {named} but for chance: items, sampled, users,",

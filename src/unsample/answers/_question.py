@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample.answers._prior import SHIPPED, as_prior, is_learned, prior_kind, with_prior
-from unsample.answers._result import Estimate, Estimates, Variation
+from unsample.answers._result import Errors, Estimate, Estimates
 from unsample.confidence import (
     Calibrated,
     Certainty,
@@ -91,7 +91,7 @@ class Question:
         counts: RankCounts,
         fits: Mapping[str, Fit],
         certainty: Certainty | None,
-        variation: Mapping[str, Variation],
+        errors: Mapping[str, Errors],
         *,
         remedy: str,
         data: str,
@@ -121,7 +121,7 @@ class Question:
                 certainty,
                 name not in warned and fit.certificate.usable,
                 fit.clipped[place],
-                variation,
+                errors,
                 place,
                 calibrated if is_learned(metric, counts) else None,
             )

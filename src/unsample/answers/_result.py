@@ -11,21 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, check_choice, import_extra
+from unsample._checks import check_choice, import_extra
 from unsample.confidence import (
     Calibrated,
     Certainty,
     MeanError,
-    Resolution,
     SamplingError,
-    percentile_interval,
 )
 from unsample.errors import InputError, MethodError, MetricError, MissingExtraError, UnsampleWarning
 from unsample.estimators import Certificate
@@ -39,8 +37,8 @@ DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 AUTO = "auto"
 #: Kinds of intervals: for data sets like those of the prior, or any P(R) of a stated shape.
 INTERVALS = ("calibrated", "guaranteed")
-#: How standard errors are computed.
-ERRORS = ("bootstrap", "delta")
+#: The error of each metric by one method; none where nothing varies.
+Errors: TypeAlias = tuple[SamplingError | MeanError, ...]
 #: Libraries for data frames; the first one that is installed is the default.
 _BACKENDS = ("polars", "pandas", "pyarrow")
 
@@ -120,16 +118,6 @@ def _pages() -> ModuleType:
 
 
 @dataclass(frozen=True, eq=False)
-class Variation:
-    """How the values of a method would vary with other targets."""
-
-    #: Its values on bootstrap samples (samples x metrics); no rows if there are no samples.
-    replicates: FloatArray
-    #: The error of each metric: by the delta method if that was chosen, or of a mean.
-    errors: tuple[SamplingError | MeanError, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
 class Estimate:
     """One metric by one method: its value, how certain it is, and how it was found."""
 
@@ -145,22 +133,17 @@ class Estimate:
     meant: bool = field(repr=False)
     #: Whether the method's value was outside the range of the metric and was moved into it.
     clipped: bool
-    #: How the values of each method vary, computed on first use.
-    variation: Mapping[str, Variation] = field(repr=False)
+    #: How the values of each method vary with other targets, computed on first use.
+    errors: Mapping[str, Errors] = field(repr=False)
     #: The position of the metric among those of the result.
     place: int = field(repr=False)
     #: What these data and the prior say about any metric; None without a prior.
     calibrated: Calibrated | None = field(default=None, repr=False)
 
     @property
-    def replicates(self) -> FloatArray:
-        """Return the method's values on bootstrap samples of the targets."""
-        return self.variation[self.method].replicates[:, self.place]
-
-    @property
     def error(self) -> SamplingError | MeanError | None:
-        """Return the error by the delta method or of a mean; None for the bootstrap."""
-        errors = self.variation[self.method].errors
+        """Return how the value varies; None if there is one target, or all ranks are equal."""
+        errors = self.errors[self.method]
         return errors[self.place] if errors else None
 
     def interval(
@@ -221,20 +204,18 @@ class Estimate:
         return self.certainty.bounds(self.metric, level)
 
     def sampling_interval(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
-        """Return the interval of the method's value, by the bootstrap or the delta method.
+        """Return the interval of the method's value.
 
         It says how much the method's value would vary, and nothing about the method's bias.
         """
-        if self.error is not None:
-            return self.error.interval(self.value, level)
-        return percentile_interval(self.replicates, level)
+        if self.error is None:
+            return math.nan, math.nan
+        return self.error.interval(self.value, level)
 
     @property
     def standard_error(self) -> float:
         """Return the standard error of the method's value, for users like these."""
-        if self.error is not None:
-            return self.error.population
-        return float(self.replicates.std(ddof=1)) if len(self.replicates) > 1 else math.nan
+        return math.nan if self.error is None else self.error.population
 
     @property
     def credible(self) -> bool:
@@ -353,14 +334,6 @@ class Estimates(Result, Mapping[str, Estimate]):
             known = ", ".join(self.distributions) or "none of these methods"
             raise MethodError(f"distribution needs exactly one method that gives P(R), got {known}")
         return next(iter(self.distributions.values()))
-
-    def resolution(
-        self, precision: float = 0.25, *, metric: str = "Recall", level: float = DEFAULT_LEVEL
-    ) -> Resolution:
-        """Return at which K half the guaranteed interval is at most ``precision`` of its middle."""
-        # Use what was prepared for the printed metrics: some of its programs are solved already.
-        certainty = self.certainty_at(()) if self.counts.several else self.certainty
-        return Resolution.find(self.counts, certainty, precision, metric, level)
 
     def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
         name, method = key if isinstance(key, tuple) and len(key) == 2 else (key, None)

@@ -12,23 +12,20 @@ from unsample.cli.console import result_verb
 if TYPE_CHECKING:
     from unsample.answers import Audit
 
+_HELP = (
+    "A table with columns `user` and `item` (numbers from 0), and possibly `target` (true in the "
+    "row of the target): CSV, TSV, Parquet, JSON lines or NPZ; or `-` for standard input."
+)
+
 
 @result_verb
 def audit_command(
     negatives: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            callback=options.checked_source,
-            help="CSV, TSV, Parquet, JSON lines or NPZ with columns `user` and `item` (numbers "
-            "from 0), and possibly `target` (true in the row of the target); or `-` for standard "
-            "input.",
-        ),
+        str, typer.Argument(metavar="FILE", callback=options.checked_source, help=_HELP)
     ],
     items: options.RequiredItems,
     exclude: Annotated[
-        str | None,
-        options.table("Items that users have seen: columns `user` and `item`."),
+        str | None, options.table("Items that users have seen: columns `user` and `item`.")
     ] = None,
     column: options.Columns = None,
 ) -> Audit:

@@ -14,7 +14,6 @@ from unsample.errors import InputError
 
 if TYPE_CHECKING:
     from unsample.answers import Comparison
-    from unsample.cli._advice import Advised
 
 
 @result_verb
@@ -68,17 +67,7 @@ def compare_command(
     ] = None,
     column: options.Columns = None,
     rng: options.Rng = 0,
-    needed: Annotated[
-        bool,
-        options.option(
-            None,
-            "If the two best models cannot be told apart, say how many sampled items or users it "
-            "would take.",
-            None,
-            "--needed",
-        ),
-    ] = False,
-) -> Comparison | Advised:
+) -> Comparison:
     """Compare models by their sampled ranks: which one is better, and how sure that is.
 
     **Examples**
@@ -117,7 +106,7 @@ def compare_command(
         models = {name: read(path)[""] for name, path in given.items()}
     else:
         models = read(files[0], by=by)
-    found = compare(
+    return compare(
         models,
         metrics=metrics or DEFAULT_METRICS,
         method=method,
@@ -131,8 +120,3 @@ def compare_command(
         paired=paired,
         rng=rng,
     )
-    if not needed:
-        return found
-    from unsample.cli._advice import Advised
-
-    return Advised(found)

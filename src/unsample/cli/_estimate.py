@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unsample.cli import options
-from unsample.cli._words import DEFAULT_METHOD, ERRORS, ROWS, TIE_RULES
+from unsample.cli._words import DEFAULT_METHOD, ROWS, TIE_RULES
 from unsample.cli.console import result_verb
 
 if TYPE_CHECKING:
@@ -55,11 +55,6 @@ def estimate_command(
             "ties", TIE_RULES, f"Rank of a target with ties: {', '.join(TIE_RULES)}.", "RULE"
         ),
     ] = "random",
-    errors: Annotated[
-        str,
-        options.choice("errors", ERRORS, f"How standard errors are found: {', '.join(ERRORS)}."),
-    ] = "bootstrap",
-    resamples: options.Resamples = 400,
     rng: options.Rng = 0,
 ) -> Groups:
     """Estimate full-catalogue metrics from the ranks in FILE.
@@ -106,9 +101,6 @@ def estimate_command(
             prior=options.prior_of(prior),
             kind=kind,
             shape=shape,
-            errors=errors,
-            resamples=resamples,
-            rng=rng,
         )
         for name, counts in groups.items()
     }

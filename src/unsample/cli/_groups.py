@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unsample.answers import Estimates
 from unsample.pages import Page, Sheet, page, paper, sheet
-
-#: Of more groups than this the resolution is not searched for: it takes as long as the rest.
-_RESOLVED_GROUPS = 5
 
 
 @dataclass(frozen=True)
@@ -39,27 +36,12 @@ class Groups:
 
 @sheet.register
 def _(result: Groups) -> Sheet:
-    whole = sheet(result.shown)
-    return replace(whole, notes=(*whole.notes, _resolutions(result)))
+    return sheet(result.shown)
 
 
 @paper.register
 def _(result: Groups) -> Sheet:
-    whole = paper(result.shown)
-    return replace(whole, notes=(_resolutions(result), *whole.notes))
-
-
-def _resolutions(result: Groups) -> str:
-    few = dict(list(result.results.items())[:_RESOLVED_GROUPS])
-    resolutions = [
-        f"resolution{name and f' of {name}'}: {held.resolution()}" for name, held in few.items()
-    ]
-    if len(result.results) > len(few):
-        resolutions.append(
-            f"resolution of {len(result.results) - len(few)} more is not searched for: estimate "
-            "them on their own to see it"
-        )
-    return "\n".join(resolutions)
+    return paper(result.shown)
 
 
 @page.register

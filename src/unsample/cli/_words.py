@@ -12,7 +12,6 @@ TIE_RULES = ("random", "realistic", "optimistic", "pessimistic")
 CANDIDATES = ("unseen", "all")
 NEGATIVES = ("own", "shared")
 PRIOR_KINDS = ("recommendation", "repeats", "graph")
-ERRORS = ("bootstrap", "delta")
 CORRECTIONS = ("holm", "bonferroni", "none")
 #: Endings of the names of plots.
 PLOTS = ("png", "svg", "pdf")
@@ -32,13 +31,9 @@ METRICS = {
     "RPrec": ("RPrec", "R-Precision"),
     "AUC": ("AUC",),
     "MR": ("MR", "MeanRank"),
-    "AHits": ("AHits", "AdjustedHits"),
-    "AMRR": ("AMRR", "AdjustedMRR"),
-    "AMRI": ("AMRI", "AdjustedMeanRankIndex"),
-    "AMR": ("AMR", "AdjustedMeanRank"),
 }
 #: Those that look at all items and have no K.
-WHOLE_METRICS = ("MR", "AMRR", "AMRI", "AMR")
+WHOLE_METRICS = ("MR",)
 METHODS = (
     "auto",
     "naive",

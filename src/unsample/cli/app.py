@@ -17,7 +17,7 @@ _VERBS = {
     "estimate": "Estimate full-catalogue metrics from the ranks in FILE.",
     "compare": "Compare models by their sampled ranks: which one is better, and how sure that is.",
     "published": "Estimate full-catalogue metrics from the numbers in a paper.",
-    "plan": "Plan an evaluation: the expected error of each design at the same cost.",
+    "plan": "Plan an evaluation: what each design costs, and how sure the metric would be.",
     "audit": "Find out how the negatives in FILE were drawn.",
 }
 

@@ -226,9 +226,6 @@ Negatives = Annotated[
         "own|shared",
     ),
 ]
-Resamples = Annotated[
-    int, option("B", "Bootstrap samples behind standard errors.", at_least("resamples", 0))
-]
 Rng = Annotated[int, option("SEED", "Seed of everything random.", at_least("rng", 0))]
 Columns = Annotated[
     list[str] | None,

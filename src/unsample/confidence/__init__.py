@@ -7,14 +7,12 @@ from unsample.confidence._drawn import FEW_DRAWN, Drawn, DrawnError
 from unsample.confidence._errors import (
     SamplingError,
     nudged,
-    percentile_interval,
     sampling_errors,
 )
 from unsample.confidence._limits import MeanLimits, OverBins, evidence_grid
 from unsample.confidence._means import MeanError, degrees_of_freedom, holm
 from unsample.confidence._pooled import PooledCertainty
 from unsample.confidence._program import SHAPES, Shape, shape_for
-from unsample.confidence._resolution import Resolution
 from unsample.confidence._shared import PooledError
 from unsample.confidence._strata import Stratum
 
@@ -32,7 +30,6 @@ __all__ = [
     "OverBins",
     "PooledCertainty",
     "PooledError",
-    "Resolution",
     "SamplingError",
     "Shape",
     "Stratum",
@@ -40,7 +37,6 @@ __all__ = [
     "evidence_grid",
     "holm",
     "nudged",
-    "percentile_interval",
     "sampled_auc",
     "sampling_errors",
     "shape_for",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray, check_level
+from unsample._checks import FloatArray, IntArray
 from unsample._threads import one_thread
 from unsample.confidence._limits import quantile
 from unsample.estimators import Observed, em
@@ -48,15 +48,6 @@ class SamplingError:
         known, first = np.unique(self.sampled * stride + self.rank, return_index=True)
         place = np.searchsorted(known, sampled * stride + ranks)
         return np.asarray(self.influence[first[place]])
-
-
-def percentile_interval(replicates: FloatArray, level: float) -> tuple[float, float]:
-    """Return the central interval that holds ``level`` of the bootstrap replicates."""
-    level = check_level(level)
-    if len(replicates) == 0:
-        return (float("nan"), float("nan"))
-    low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
 
 
 def nudged(counts: RankCounts) -> FloatArray:

@@ -85,12 +85,12 @@ class GuidedOrders:
         column = np.maximum(np.arange(count) - np.maximum(size - first, 0)[:, None], 0)
         return np.where(in_list, found, np.take_along_axis(rest, column, axis=1))
 
-    def rest(self, rows: IntArray) -> tuple[Candidates, IntArray]:
+    def _unlisted(self, rows: IntArray) -> tuple[Candidates, IntArray]:
         """Return some targets without the items on their lists, and the number of these items.
 
         Items are named by their places in the order of all items.
         """
-        some, listed = self.relabelled.take(rows), self.listed
+        some, listed = self._relabelled.take(rows), self.listed
         if listed is None:
             return some, np.zeros(len(rows), dtype=np.int64)
         size = listed[1][rows]
@@ -127,7 +127,7 @@ class GuidedOrders:
 
     def _rest(self, rows: IntArray, start: IntArray, count: int) -> IntArray:
         """Return candidates that are not on the list, from number ``start`` on."""
-        some, size = self.rest(rows)
+        some, size = self._unlisted(rows)
         # If all candidates are on the list, the result is not used.
         others = np.maximum(self.candidates.others[rows] - size, 1)
         if self.guide.order is None:
@@ -140,7 +140,7 @@ class GuidedOrders:
         return self.guide.order.take(found)
 
     @cached_property
-    def relabelled(self) -> Candidates:
+    def _relabelled(self) -> Candidates:
         """Return the candidates with items named by their places in the order of all items.
 
         Sorted by these names, the candidates of a target are in the order of the guide.

@@ -96,6 +96,8 @@ def _multiply(
     These have another score in their tile, because a product was rounded differently.
     """
     users, row_of = np.unique(part.users, return_inverse=True)
+    if len(users) == len(part):  # nobody comes twice: rows as the targets come
+        users, row_of = part.users, np.arange(len(part))
     some, targets = left[users], part.targets
     own = _own_scores(some, right, row_of, targets)
     better, not_worse = (np.zeros(len(part), dtype=np.int64) for _ in range(2))

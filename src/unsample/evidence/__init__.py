@@ -6,8 +6,9 @@ that is known (HR@5 and HR@10 of a paper tell how many ranks lie in 6..10). Coun
 parts can be built anywhere and merged.
 
 Users may have several targets. Then a cell also holds the number of relevant items of its users,
-and `Whose` tells which targets belong to one user: metrics are per user, and errors count users.
-Cells keep the sum of the weights and of the squared weights, which is what a bootstrap needs.
+and pair counts tell how often targets of one user are in two cells: metrics are per user, and
+errors count users.
+Cells keep the sum of the weights and of the squared weights, which is what errors need.
 """
 
 from unsample.evidence._catalogues import group_catalogues, group_with_shares, size_ranges

@@ -16,9 +16,7 @@ from unsample._checks import (
     BoolArray,
     FloatArray,
     IntArray,
-    Seed,
     as_integer_array,
-    as_rng,
     check_integer,
 )
 from unsample.errors import DesignError, FileError, InputError, RankError
@@ -426,25 +424,6 @@ class RankCounts:
             design = Law(int(self.items[first]), int(self.sampled[first]), self.replacement)
             columns = slice(int(first), int(last))
             yield DesignCells(design, self.low[columns], self.high[columns], columns)
-
-    def resample(self, size: int, *, rng: Seed = None) -> FloatArray:
-        """Draw ``size`` bootstrap samples of the users; return the cells' weights, one row each.
-
-        Where each target has its own user, a cell of weight w and squared weight q acts as w^2/q
-        targets of weight q/w, which keeps the mean and the variance of its weight; without weights
-        this is the plain multinomial.
-        """
-        size = check_integer("size", size, minimum=1)
-        units = np.divide(
-            self.weight**2,
-            self.weight_squared,
-            out=np.zeros(len(self)),
-            where=self.weight_squared > 0,
-        )
-        each = np.divide(self.weight, units, out=np.zeros(len(self)), where=units > 0)
-        draws = max(1, round(float(units.sum())))
-        drawn = as_rng(rng).multinomial(draws, units / units.sum(), size=size)
-        return np.asarray(drawn * each, dtype=np.float64)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankCounts):

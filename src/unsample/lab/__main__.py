@@ -69,26 +69,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _fetch(chosen: argparse.Namespace) -> None:
-    if chosen.name is None:
-        for name in datasets.names():
-            found = datasets.info(name)
-            state = (
-                "not here" if not found.at_hand else "here" if found.complete else "here in part"
-            )
-            sizes = (
-                f"{found.users:>7,} users {found.items:>7,} items {found.interactions:>10,} pairs"
-            )
-            say(f"{name:13} {sizes}  {state}")
+    if chosen.name is not None:
+        for path in datasets.fetch(chosen.name).values():
+            say(str(path))
         return
-    with progress_bar(f"fetching {chosen.name}") as bar:
-
-        def update(file: str, done: int, total: int | None) -> None:
-            if bar is not None and total:
-                bar(done, total, file)
-
-        paths = datasets.fetch(chosen.name, progress=update)
-    for path in paths.values():
-        say(str(path))
+    for name in datasets.names():
+        about, source = datasets.record(name), datasets.at_hand(name)
+        sizes = f"{about.users:>7,} users {about.items:>7,} items {about.interactions:>10,} pairs"
+        state = "here" if source else "not here"
+        say(f"{name:13} {sizes}  {state}{'' if source is None or source.complete else ' in part'}")
 
 
 def _train(chosen: argparse.Namespace) -> None:

@@ -112,8 +112,7 @@ def reproduce_command(
 def _can_report() -> bool:
     """Return whether this installation can make a report; say so before hours go by."""
     try:
-        for module in ("jinja2", "matplotlib"):
-            import_extra(module, extra="report", purpose="an HTML report")
+        import_extra("jinja2", extra="report", purpose="an HTML report")
     except MissingExtraError as problem:
         log.warning("no report: %s", problem)
         return False

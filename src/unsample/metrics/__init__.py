@@ -31,10 +31,6 @@ weighs each target by its gain: the grade itself, or 2^grade - 1 with ``NDCG(gai
 >>> (Recall @ 10).of_users([1, 30, 4], two_users, items=100).tolist()
 [0.5, 1.0]
 
-Metrics of knowledge graphs are also adjusted for chance: 0 for random ranks, 1 for the best. The
-adjustment belongs to the mean over all targets, and `exact`, `estimate` and `evaluate` make it:
-``AHits@K``, ``AMRR``, ``AMRI``, and ``AMR``, the mean rank divided by its expectation.
-
 A metric prints as it was asked for, whatever the case, and its name parses back to it.
 
 >>> metric == Recall @ 10, metric.same_as(Recall @ 10)
@@ -46,7 +42,9 @@ A metric without ``@K`` is over all items. Add your own with `custom`, and `regi
 name parse.
 """
 
-from unsample.metrics._chance import AMR, AMRI, AMRR, AHits, Chance
+from typing import Any
+
+from unsample._gone import no_attribute
 from unsample.metrics._families import AP, AUC, HR, MR, MRR, NDCG, Precision, Recall, RPrec
 from unsample.metrics._metric import (
     REGISTRY,
@@ -60,9 +58,6 @@ from unsample.metrics._metric import (
 )
 
 __all__ = [
-    "AMR",
-    "AMRI",
-    "AMRR",
     "AP",
     "AUC",
     "HR",
@@ -70,8 +65,6 @@ __all__ = [
     "MRR",
     "NDCG",
     "REGISTRY",
-    "AHits",
-    "Chance",
     "Metric",
     "MetricFamily",
     "Precision",
@@ -83,3 +76,7 @@ __all__ = [
     "places_of",
     "register",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise no_attribute(__name__, name)

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray
 from unsample._spelling import check_cutoff, read_metric
 from unsample.errors import MetricError
-
-if TYPE_CHECKING:
-    from unsample.metrics._chance import Chance
 
 #: Every family that parses, by its name; `register` fills it.
 REGISTRY: dict[str, MetricFamily] = {}
@@ -73,8 +70,6 @@ class MetricFamily:
     whole: bool = field(default=False, repr=False, compare=False)
     #: Whether it may lie outside 0 to 1, as ranks do.
     unlimited: bool = field(default=False, repr=False, compare=False)
-    #: For a metric that is adjusted for chance: which metric it adjusts, and how.
-    chance: Chance | None = field(default=None, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -139,12 +134,6 @@ class Metric:
         if not several:
             return (mine.single or mine.name, self.k) == (theirs.single or theirs.name, other.k)
         return (mine, self.k) == (theirs, other.k)
-
-    @property
-    def base(self) -> Metric:
-        """Return the metric that this one adjusts for chance, or itself."""
-        chance = self.family.chance
-        return self if chance is None else Metric(chance.base, self.k, chance.called)
 
     def cutoff(self, items: int) -> int:
         """Return the last rank that counts in a catalogue of this size."""

@@ -7,7 +7,8 @@ functions draw results on matplotlib axes: each takes ``ax`` and returns the axe
 
 from unsample._rules import printable
 from unsample.pages import _audit as _audit  # registers how an audit reads
-from unsample.pages._html import Page, as_html, page, templates, write_html
+from unsample.pages._charts import LineChart, LineView, Series
+from unsample.pages._html import Page, Part, as_html, page, write_html
 from unsample.pages._paper import cited, paper
 from unsample.pages._plots import (
     plot_comparison,
@@ -19,11 +20,16 @@ from unsample.pages._plots import (
     write_plot,
 )
 from unsample.pages._render import as_latex, as_markdown, as_notebook, as_text
-from unsample.pages._sheet import Number, Sheet, Table, sheet
+from unsample.pages._sheet import Cell, Number, Sheet, Table, sheet
 
 __all__ = [
+    "Cell",
+    "LineChart",
+    "LineView",
     "Number",
     "Page",
+    "Part",
+    "Series",
     "Sheet",
     "Table",
     "as_html",
@@ -42,7 +48,6 @@ __all__ = [
     "plot_plan",
     "printable",
     "sheet",
-    "templates",
     "write_html",
     "write_plot",
 ]

@@ -283,15 +283,18 @@ def _plan(fields: Fields) -> Shown:
         "items": fields.whole("items", _ITEMS, minimum=2),
         "users": fields.whole("users", "how many users to evaluate, such as 6040", maximum=_MOST),
         "budget": fields.maybe_whole("budget", "how many scores may be asked for in total"),
-        "precision": fields.share("precision", "the error sought, such as 5 %"),
+        "precision": fields.share(
+            "precision", "half the width of the interval sought, such as 5 %"
+        ),
         "recall": fields.share("recall", "a guess of Recall@K on the full catalogue"),
         "odds": fields.real("odds", "how good a guide there is; 1 is none at all"),
-        "repeats": fields.maybe_whole("repeats", "simulated evaluations behind each error"),
+        "difference": fields.text("difference"),
     }
     given = {name: value for name, value in given.items() if value is not None}
     result = plan(metrics=asked or "NDCG@10", **given)
     command = ("plan", *_options(given, asked))
-    terms = tuple((name, "", text) for name, text in DESIGNS.items() if name in result.needed)
+    names = {each.name for each in result.outcomes}
+    terms = tuple((name, "", text) for name, text in DESIGNS.items() if name in names)
     chart = plan_chart(result)
     return Shown(result, (result.recommendation,), chart, command, "What the designs do", terms)
 
@@ -356,7 +359,7 @@ CALCULATORS: Mapping[str, tuple[Callable[[Fields], Shown], tuple[str, ...]]] = {
     ),
     "plan": (
         _plan,
-        ("items", "users", "metrics", "precision", "budget", "recall", "odds", "repeats"),
+        ("items", "users", "metrics", "precision", "difference", "budget", "recall", "odds"),
     ),
     "ranks": (_ranks, ("files", "items", "sampled", "metrics", "candidates", "by")),
 }

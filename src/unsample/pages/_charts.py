@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan, PowerPlan
+from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan
 from unsample.pages._sheet import MINUS, Cell, Number, Table, health, is_learned, is_sound, number
 
 _NONE = (math.nan, math.nan)
@@ -285,52 +285,34 @@ def differences_chart(result: Comparison) -> IntervalChart:
     )
 
 
-def plan_chart(result: Plan | PowerPlan) -> LineChart:
-    """Return the expected error of each design against its cost, or its power."""
-    if isinstance(result, PowerPlan):
-        view = _against_cost(
-            "power: how often the better model is named",
-            {(row.label, row.cost): row.power for row in result.curves},
-            Guide("y", result.power, f"power sought, {100 * result.power:.4g} %"),
-            result.budget,
-        )
-        what, better, x_label = "Power", "Higher", "scores of both models in total"
-        caption = "Powers are shares of simulated evaluations."
-    else:
-        relative = {(row.label, row.cost): row.rmse / result.value for row in result.curves}
-        view = _against_cost(
-            f"error relative to {result.metric}",
-            {key: error if error > _LEAST_ERROR else np.nan for key, error in relative.items()},
-            Guide("y", result.precision, f"error sought, {100 * result.precision:.4g} %"),
-            result.budget,
-        )
-        what, better, x_label = "Error", "Lower", "scores in total"
-        caption = "A logarithmic axis cannot show errors of zero."
-    return LineChart(
-        identity=f"{what.lower()}-against-cost",
-        title=f"{what} against cost",
-        caption=f"{better} and further left is better. {caption}",
-        x_label=x_label,
-        views=(view,),
-        log_y=what == "Error",
-        percent=True,
-    )
-
-
-def _against_cost(
-    y_label: str, found: Mapping[tuple[str, float], float], sought: Guide, budget: float
-) -> LineView:
-    """Return a line for each design, of what was ``found`` of it at each cost."""
-    costs = sorted({cost for _, cost in found})
-    designs = dict.fromkeys(name for name, _ in found)
+def plan_chart(result: Plan) -> LineChart:
+    """Return the half-width of each design's interval against its cost."""
+    widths = {(row.name, row.cost): row.half_width / result.value for row in result.curves}
+    costs = sorted({cost for _, cost in widths})
     curves = {
-        name: np.array([found.get((name, cost), np.nan) for cost in costs]) for name in designs
+        name: np.array([widths.get((name, cost), np.nan) for cost in costs])
+        for name in dict.fromkeys(row.name for row in result.curves)
     }
-    return LineView(
+    view = LineView(
         "designs",
-        y_label,
+        f"half-width relative to {result.metric}",
         tuple(costs),
         tuple(f"{cost:,.0f} scores" for cost in costs),
-        tuple(Series(name, style(place), curves[name]) for place, name in enumerate(designs)),
-        guides=(sought, Guide("x", budget, f"{budget:,.0f} scores")),
+        tuple(
+            Series(name, style(place), np.where(curve > _LEAST_ERROR, curve, np.nan))
+            for place, (name, curve) in enumerate(curves.items())
+        ),
+        guides=(
+            Guide("y", result.precision, f"± {100 * result.precision:.4g} %"),
+            Guide("x", result.budget, f"{result.budget:,.0f} scores"),
+        ),
+    )
+    return LineChart(
+        identity="width-against-cost",
+        title="Width of the interval against cost",
+        caption="Lower and further left is better. A logarithmic axis cannot show widths of zero.",
+        x_label="scores in total",
+        views=(view,),
+        log_y=True,
+        percent=True,
     )

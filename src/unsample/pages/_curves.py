@@ -168,7 +168,7 @@ class Curves:
         learned = any(result.distributions for result in results)
         if not learned and all(result.certainty is None for result in results):
             return ()
-        metrics = [metric.base for result in results for metric in result.metrics]
+        metrics = [metric for result in results for metric in result.metrics]
         families = {m.family.single or m.family.name: m.family for m in metrics if m.k is not None}
         if any(result.counts.several for result in results):
             # P(R) is that of a user's items all alike: other metrics weigh them differently.

@@ -26,8 +26,6 @@ from unsample.answers import (
     Estimates,
     Evaluation,
     Plan,
-    Planned,
-    PowerPlan,
     Published,
 )
 from unsample.errors import InputError
@@ -78,9 +76,10 @@ class Page:
     parts: tuple[Part, ...]
     #: Names and values of what went in.
     settings: tuple[tuple[str, str], ...]
-    #: What the words at the end of the page speak of, and which of them (``words.html``).
-    about: Estimates | Plan | PowerPlan | Audit
-    words: Literal["estimates", "comparison", "plan", "power", "audit"] = "estimates"
+    #: What the words at the end of the page speak of, and which of them (``words.html``);
+    #: None for no such words.
+    about: Estimates | Plan | Audit | None
+    words: Literal["estimates", "comparison", "plan", "audit"] = "estimates"
     level: float = DEFAULT_LEVEL
     warnings: tuple[str, ...] = ()
     headline: tuple[str, ...] = ()
@@ -261,32 +260,26 @@ def _(result: Comparison) -> Page:
     )
 
 
-@page.register(Planned)
-def _(result: Plan | PowerPlan) -> Page:
+@page.register
+def _(result: Plan) -> Page:
     said, chart = sheet(result), plan_chart(result)
-    if isinstance(result, PowerPlan):
-        what = "compare two models by"
-        sought = {"Power sought": result.power, "Level": result.level}
-    else:
-        what = "evaluate"
-        sought = {"Error sought": result.precision}
     return Page(
         verb="plan",
-        title=f"How to {what} {result.metric} on {result.items:,} items",
+        title=f"How to evaluate {result.metric} on {result.items:,} items",
         subtitle="; ".join(said.title),
         warnings=said.warnings,
         headline=(result.recommendation,),
         parts=(
-            Part("designs", "Designs at the same cost", tables=said.tables),
+            Part("designs", "Designs", tables=said.tables),
             Part("costs", chart.title, charts=(chart,)),
         ),
         about=result,
-        words="power" if isinstance(result, PowerPlan) else "plan",
+        words="plan",
         settings=(
             ("Items", f"{result.items:,}"),
             ("Users", f"{result.users:,}"),
             ("Metric", result.metric.name),
-            *((name, f"{100 * share:.4g} %") for name, share in sought.items()),
+            ("Half-width sought", f"{100 * result.precision:.4g} %"),
             ("Budget", f"{result.budget:,.0f} scores"),
         ),
     )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_integer, import_extra
 from unsample._files import write_atomically
-from unsample.answers import Comparison, Estimates, Plan, PowerPlan, exact
+from unsample.answers import Comparison, Estimates, Plan, exact
 from unsample.errors import FileError, InputError
 from unsample.pages._charts import (
     IntervalChart,
@@ -162,16 +162,14 @@ def plot_places(result: Comparison, *, metric: str | None = None, ax: Axes | Non
     return axes
 
 
-def plot_plan(result: Plan | PowerPlan, *, ax: Axes | None = None) -> Axes:
-    """Draw the expected error of each design against its cost, or its power to compare models."""
+def plot_plan(result: Plan, *, ax: Axes | None = None) -> Axes:
+    """Draw the half-width of each design's interval against its cost."""
     axes = _draw_lines(plan_chart(result), ax, marker="o")
-    if isinstance(result, PowerPlan):
-        axes.set_ylim(-0.03, 1.03)
     axes.set_title(f"{result.users:,} users, {result.items:,} items")
     return axes
 
 
-def write_plot(result: Plan | PowerPlan, path: str | os.PathLike[str]) -> None:
+def write_plot(result: Plan, path: str | os.PathLike[str]) -> None:
     """Write the plot of a plan as PNG, SVG or PDF, by the ending of the name."""
     target = Path(path)
     kind = target.suffix.lstrip(".").lower()
@@ -192,7 +190,7 @@ def _with_exact(
         return chart
     (view,) = chart.views
     names = [family @ int(k) for k in view.x]
-    truth = exact(full_ranks, items=result.counts.largest_catalogue, metrics=names, resamples=0)
+    truth = exact(full_ranks, items=result.counts.largest_catalogue, metrics=names)
     series = Series("exact", -1, np.array([entry.value for entry in truth.entries]))
     return replace(chart, views=(replace(view, series=(*view.series, series)),))
 

@@ -19,10 +19,8 @@ from unsample.answers import (
     Estimates,
     Evaluation,
     Plan,
-    PowerPlan,
     Published,
     percent,
-    remedy_for,
 )
 from unsample.errors import InputError
 
@@ -304,9 +302,6 @@ def _(result: Comparison) -> Sheet:
         notes.append(f"scores: {each}; {sum(result.scored.values()):,} in all")
     if any(isinstance(held, Published) for held in result.estimates.values()):
         notes.insert(0, "\n".join(map(str, shown.claims)))
-    first = next(filter(None, (remedy_for(result, metric) for metric in result.metrics)), None)
-    if first is not None:
-        notes.append(f"needed: {first}; plan(compare=...) finds the design that does it for least")
     return Sheet(
         title=_comparison_title(shown, len(result.models)),
         verdicts=result.sentences(),
@@ -387,64 +382,30 @@ def _(result: Plan) -> Sheet:
         "design": lambda row: row.name,
         "scores": lambda row: _whole(row.cost),
         "of all": lambda row: _percent(row.cost / result.full),
-        "bias": lambda row: _percent(row.bias / result.value, "+"),
-        "sd": lambda row: _percent(row.sd / result.value),
-        "error": lambda row: _percent(row.rmse / result.value),
-        f"scores for {_percent(result.precision)}": lambda row: _whole(result.needed[row.name]),
+        "interval": lambda row: Number(f"± {_percent(row.half_width / result.value)}"),
+        "tells apart": lambda row: number(row.smallest_difference),
         "setting": lambda row: row.setting,
     }
     what = f"{result.users:,} users, {result.items:,} items"
     if result.targets > result.users:
         what = f"{result.targets:,} targets of {what}"
-    caption = "Designs at the same cost; errors are relative"
+    level = f"{100 * result.level:g} %"
+    caption = "Designs at the same cost" if result.allowed else "Designs at the cost they need"
+    legend = (
+        f"interval:    for {result.metric} of these users ranked in full, at {level}, relative to "
+        "it\n"
+        "tells apart: the smallest difference between two models, unpaired; costs are of one model"
+    )
     return Sheet(
         title=(f"{what}, {result.metric} about {result.value:.4f}", f"guess: {result.guess}"),
         tables=(Table.of(result.outcomes, columns, caption, "design-table"),),
-        notes=(
-            "error: root mean square, relative to the metric of these users ranked in full",
-            result.recommendation,
-        ),
-        warnings=result.warnings,
-    )
-
-
-@sheet.register
-def _(result: PowerPlan) -> Sheet:
-    sought = f"{100 * result.power:.0f} %"
-    columns: Columns[Any] = {
-        "design": lambda row: row.label,
-        "scores": lambda row: _whole(row.cost),
-        "of all": lambda row: _percent(row.cost / result.full),
-        "power": lambda row: Number(f"{100 * row.power:.0f} ± {100 * row.error:.0f} %", row.power),
-        "detects": lambda row: _or_dash(row.detectable, ".4f"),
-        f"scores for {sought}": lambda row: _or_dash(result.needed[row.label], ",.0f"),
-        "setting": lambda row: row.setting,
-    }
-    first, second = zip(result.models, result.values, strict=True)
-    apart = f"{first[0]} {first[1]:.4f} and {second[0]} {second[1]:.4f}"
-    caption = "Power of designs at the same cost, of both models together"
-    at = f"at {100 * result.level:g} %"
-    explained = (
-        f"power:   how often compare names the better one, {at}, ± its standard error\n"
-        f"detects: the least difference of {result.metric} with a power of {sought}"
-    )
-    return Sheet(
-        title=(
-            f"{result.users:,} users, {result.items:,} items, {result.metric}: {apart}",
-            f"guess: {result.guess}",
-        ),
-        tables=(Table.of(result.outcomes, columns, caption, "design-table"),),
-        notes=(explained, result.recommendation),
+        notes=(legend, result.recommendation),
         warnings=result.warnings,
     )
 
 
 def _whole(value: float) -> Number:
     return Number(f"{value:,.0f}", value)
-
-
-def _or_dash(value: float | None, form: str) -> Number:
-    return Number(DASH) if value is None else Number(f"{value:{form}}", value)
 
 
 def _percent(share: float, sign: str = "") -> Number:

@@ -1,7 +1,7 @@
 """Tables of ranks or scores to evidence: one reader, whatever holds the rows.
 
 A table is a file (CSV, TSV, JSON lines, Parquet, NPZ), standard input, a folder, a pattern or a
-list of files, or a frame of pandas, Polars, PyArrow, DuckDB, Spark or Dask. The same rows give the
+list of files, or a frame of pandas, Polars, PyArrow, DuckDB or Spark. The same rows give the
 same counts, users, pairs and messages at every one of these doors.
 
 Three kinds of rows are understood:

@@ -92,7 +92,7 @@ class FrameTable:
         except TypeError as problem:
             raise InputError(
                 "source must be a path, a list of paths, or a data frame of pandas, Polars, "
-                f"PyArrow, DuckDB, PySpark or Dask, got {type(native).__name__}; pass plain "
+                f"PyArrow, DuckDB or PySpark, got {type(native).__name__}; pass plain "
                 "sequences of ranks to RankCounts.from_ranks"
             ) from problem
         except nw.exceptions.DuplicateError as problem:

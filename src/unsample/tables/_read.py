@@ -94,7 +94,7 @@ def read_counts(
     source
         A path of a CSV, TSV, JSON lines, Parquet or NPZ file (text also as ``.gz`` or ``.xz``);
         ``"-"`` for standard input; a pattern such as ``"runs/*.parquet"``; a folder; a list of
-        paths; or a frame of pandas, Polars (eager or lazy), PyArrow, DuckDB, PySpark or Dask.
+        paths; or a frame of pandas, Polars (eager or lazy), PyArrow, DuckDB or PySpark.
     items, sampled
         The design, where it is not a column. Scored rows tell ``sampled`` by their number.
     columns

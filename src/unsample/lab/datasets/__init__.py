@@ -1,4 +1,4 @@
-"""Public data sets of interactions, splits, and a synthetic generator.
+"""Public data sets of interactions, splits, bundled ranks, and a synthetic generator.
 
 Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, plain, ``.xz`` or
 ``.gz``), and ``UNSAMPLE_CACHE`` to the folder of downloads.
@@ -7,11 +7,10 @@ Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, pla
 from unsample.lab.datasets._bundled import CANDIDATES, ExactRanks, bundled_ranks, load_ranks
 from unsample.lab.datasets._files import fetch
 from unsample.lab.datasets._interactions import Interactions
-from unsample.lab.datasets._load import DatasetInfo, FileInfo, info, load
-from unsample.lab.datasets._registry import names
+from unsample.lab.datasets._load import at_hand, load
+from unsample.lab.datasets._registry import Record, names, record
 from unsample.lab.datasets._splits import (
     Split,
-    leave_latest_out,
     leave_published_out,
     leave_random_out,
     standard_split,
@@ -20,20 +19,19 @@ from unsample.lab.datasets._synthetic import synthetic
 
 __all__ = [
     "CANDIDATES",
-    "DatasetInfo",
     "ExactRanks",
-    "FileInfo",
     "Interactions",
+    "Record",
     "Split",
+    "at_hand",
     "bundled_ranks",
     "fetch",
-    "info",
-    "leave_latest_out",
     "leave_published_out",
     "leave_random_out",
     "load",
     "load_ranks",
     "names",
+    "record",
     "standard_split",
     "synthetic",
 ]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: No file of the registry is larger; where the size is not known, reading stops here.
-LARGEST_FILE = 1 << 28
+_LARGEST_FILE = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,9 @@ class DataFile:
     format: str
     address: str = ""
     member: str = ""
-    size: int | None = None
+    size: int = _LARGEST_FILE
     sha256: str = ""
     git_blob: str = ""
-
-    @property
-    def limit(self) -> int:
-        """Return the most bytes that the plain content may have."""
-        return LARGEST_FILE if self.size is None else self.size
 
     @property
     def checksum(self) -> str:
@@ -58,8 +53,8 @@ class Source:
 
 
 @dataclass(frozen=True)
-class About:
-    """What a data set is, its terms, and its published counts."""
+class Record:
+    """What the registry holds on one data set: its terms, its published counts, its files."""
 
     name: str
     title: str
@@ -69,26 +64,16 @@ class About:
     users: int
     items: int
     interactions: int
-
-
-@dataclass(frozen=True)
-class Record(About):
-    """What the registry holds on one data set."""
-
     files: Mapping[str, DataFile]
     sources: tuple[Source, ...]
     test: str = ""
     negatives: str = ""
 
     @property
-    def published(self) -> tuple[str, ...]:
-        """Return the names of the files that hold the published split."""
-        return tuple(name for name in (self.test, self.negatives) if name)
-
-    @property
     def wanted(self) -> tuple[str, ...]:
         """Return the names of the files to download: the best source and the published split."""
-        return tuple(dict.fromkeys((*self.sources[0].files, *self.published)))
+        published = [name for name in (self.test, self.negatives) if name]
+        return tuple(dict.fromkeys((*self.sources[0].files, *published)))
 
 
 def names() -> tuple[str, ...]:

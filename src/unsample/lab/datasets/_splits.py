@@ -1,30 +1,24 @@
 """Splits: which interactions are held out as targets, and what is left to train on.
 
-A user gives targets only if at least one pair is left to train on, and a validation item only if
+A user gives a target only if at least one pair is left to train on, and a validation item only if
 another one is left; so the targets are the same with and without validation. All pairs of the other
-users stay in training, and `Split.users_without_target` counts them. Targets whose item is left
-without any training pair are kept, since a full ranking has to face them too, and
-`Split.unseen_targets` counts them.
+users stay in training. Targets whose item is left without any training pair are kept, since a full
+ranking has to face them too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, Seed, as_rng, check_integer
-from unsample.errors import DatasetError, InputError
+from unsample._checks import IntArray, Seed, as_rng
+from unsample.errors import DatasetError
 from unsample.lab.datasets._interactions import Interactions
-from unsample.lab.datasets._load import Access, load, load_interactions, load_published_test
+from unsample.lab.datasets._load import load, load_published_test
 from unsample.lab.datasets._registry import record
-
-if TYPE_CHECKING:
-    import os
-
-    from unsample.lab.datasets._files import Progress
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,20 +36,6 @@ class Split:
     validation_item: IntArray | None = None
     negatives: IntArray | None = None
     name: str = ""
-
-    def __post_init__(self) -> None:
-        if len(self.target_user) != len(self.target_item):
-            raise InputError(
-                "target_user and target_item must be equally long, "
-                f"got {len(self.target_user)} and {len(self.target_item)}"
-            )
-        if (self.validation_user is None) != (self.validation_item is None):
-            raise InputError("validation_user and validation_item must be given together")
-        if self.negatives is not None and len(self.negatives) != len(self.target_user):
-            raise InputError(
-                f"negatives must have a row for each of the {len(self.target_user)} targets, "
-                f"got {len(self.negatives)}"
-            )
 
     @property
     def targets(self) -> tuple[IntArray, IntArray]:
@@ -92,29 +72,13 @@ class Split:
             self.train.items,
         )
 
-    @property
-    def users_without_target(self) -> int:
-        """Return how many users have no target."""
-        return self.train.users - len(np.unique(self.target_user))
-
-    @property
-    def unseen_targets(self) -> int:
-        """Return how many targets are items that nobody has in training."""
-        return int((self.train.count_by_item()[self.target_item] == 0).sum())
-
     def __repr__(self) -> str:
-        parts = [f"{len(self.target_user):,} targets", f"{len(self.train):,} training pairs"]
-        if self.name:
-            parts.insert(0, self.name)
+        parts = [self.name, f"{len(self.target_user):,} targets"]
+        parts.append(f"{len(self.train):,} training pairs")
         if self.validation_user is not None:
             parts.append(f"{len(self.validation_user):,} validation pairs")
-        if self.users_without_target:
-            parts.append(f"{self.users_without_target:,} users without a target")
-        if self.unseen_targets:
-            parts.append(f"{self.unseen_targets:,} targets unseen in training")
-        if self.note:
-            parts.append(self.note if self.complete else f"INCOMPLETE: {self.note}")
-        return f"Split({', '.join(parts)})"
+        parts.append("" if self.complete else f"INCOMPLETE: {self.note}")
+        return f"Split({', '.join(filter(None, parts))})"
 
 
 def standard_split(name: str, *, rng: Seed = 0, validation: bool = True) -> Split:
@@ -124,58 +88,34 @@ def standard_split(name: str, *, rng: Seed = 0, validation: bool = True) -> Spli
     return leave_random_out(load(name), rng=rng, validation=validation)
 
 
-def leave_random_out(
-    interactions: Interactions, per_user: int = 1, *, rng: Seed, validation: bool = False
-) -> Split:
-    """Hold out ``per_user`` items of each user at random, and one more for validation if asked.
+def leave_random_out(interactions: Interactions, *, rng: Seed, validation: bool = False) -> Split:
+    """Hold out an item of each user at random, and one more for validation if asked.
 
     >>> from unsample.lab.datasets import synthetic
     >>> leave_random_out(synthetic(50, 80, pairs=1000, rng=0), rng=0)
     Split(synthetic leave-random-out, 50 targets, 950 training pairs)
     """
     order = as_rng(rng).random(len(interactions))
-    held_out = _last_in(order, interactions, per_user)
+    held_out = interactions.count_by_user()[interactions.user] > 1
+    held_out &= _count_after(interactions, order) == 0
+    if not held_out.any():
+        raise DatasetError(
+            f"{interactions.name or 'interactions'} must have a user with more than one pair, to "
+            "hold out one and train on the rest, got none"
+        )
     return _split("leave-random-out", interactions, held_out, order, validation)
 
 
-def leave_latest_out(
-    interactions: Interactions, per_user: int = 1, *, rng: Seed = 0, validation: bool = False
-) -> Split:
-    """Hold out the latest ``per_user`` items of each user, and the one before if asked.
-
-    Items of the same time are ordered at random: by id, the held-out items would lean towards the
-    items that were numbered late. ``rng`` seeds that order.
-    """
-    if interactions.time is None:
-        raise DatasetError(
-            f"{interactions.name or 'interactions'} must have times for leave_latest_out, and has "
-            "none; use leave_random_out"
-        )
-    order = _latest_or_random(interactions, rng)
-    held_out = _last_in(order, interactions, per_user)
-    return _split("leave-latest-out", interactions, held_out, order, validation)
-
-
-def leave_published_out(
-    name: str,
-    *,
-    rng: Seed = 0,
-    validation: bool = False,
-    cache: str | os.PathLike[str] | None = None,
-    download: bool = True,
-    verify: bool = True,
-    progress: Progress | None = None,
-) -> Split:
+def leave_published_out(name: str, *, rng: Seed = 0, validation: bool = False) -> Split:
     """Load a public data set and hold out the published test item of each user.
 
     The validation item, if asked for, is each user's latest remaining one (a random one where the
     data have no times, or where times are equal). ``negatives`` are as published: for 156 users of
     ml-1m they hold the target itself. A target that the published training file repeats is not in
-    ``train``. The other arguments are those of `load`.
+    ``train``.
     """
-    access = Access(record(name), cache, download, verify, progress)
-    user, item, negatives = load_published_test(access)
-    interactions = load_interactions(access)
+    user, item, negatives = load_published_test(name)
+    interactions = load(name)
     present = (user < interactions.users) & (item < interactions.items)
     user, item = user[present], item[present]
     held_out = np.isin(interactions.pair_keys(), user * interactions.items + item)
@@ -183,21 +123,6 @@ def leave_published_out(
     split = _split("leave-published-out", interactions, held_out, order, validation)
     negatives = None if negatives is None else negatives[present]
     return replace(split, target_user=user, target_item=item, negatives=negatives)
-
-
-def _last_in(
-    order: npt.NDArray[Any], interactions: Interactions, per_user: int
-) -> npt.NDArray[np.bool_]:
-    """Return which pairs are the last ``per_user`` of their user in ``order``, and not all."""
-    per_user = check_integer("per_user", per_user, minimum=1)
-    last = interactions.count_by_user()[interactions.user] > per_user
-    last &= _count_after(interactions, order) < per_user
-    if not last.any():
-        raise DatasetError(
-            f"{interactions.name or 'interactions'} must have a user with more than {per_user} "
-            f"pairs, to hold out {per_user} and train on the rest, got none; lower per_user"
-        )
-    return last
 
 
 def _split(
@@ -209,11 +134,6 @@ def _split(
 ) -> Split:
     """Train on what is not held out, less the last pair in ``order`` of each user if asked."""
     train = interactions.select(~held_out)
-    if not len(train):
-        raise DatasetError(
-            f"{interactions.name or 'interactions'} must have pairs besides the targets, got none: "
-            f"all {len(interactions):,} are held out"
-        )
     validation_user = validation_item = None
     if validation:
         last = train.count_by_user()[train.user] > 1

@@ -1,50 +1,49 @@
-"""The report of a run: one self-contained page, and its tables as Markdown and as LaTeX.
-
-Style, figures and tables are inside the page, and its content policy lets nothing else in.
-"""
+"""The report of a run: one self-contained page, and its tables as Markdown and as LaTeX."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unsample._checks import import_extra
-from unsample.lab.paper._figures import (
-    distribution_figures,
-    sample_size_figures,
-    sweep_figures,
-)
+import numpy as np
+
+from unsample.lab.paper._exhibits import ESTIMATORS
 from unsample.lab.paper._report_tables import (
-    accuracy_deviation,
-    accuracy_sheet,
+    CANDIDATES,
     accuracy_tables,
     agreement_table,
-    bias_deviation,
-    candidates_name,
-    count,
-    in_dataset_order,
+    bias_sign,
+    grouped,
+    mean_sign,
+    median_relative,
+    metric_name,
     statistics_table,
     sweep_tables,
     values_of,
-    winner_deviation,
+    winner_sign,
     winner_tables,
-    winners_sheet,
 )
 from unsample.lab.paper._tables import Reproduction, Row, write_text
-from unsample.pages import Sheet, Table, as_latex, as_markdown, templates
+from unsample.pages import (
+    LineChart,
+    LineView,
+    Page,
+    Part,
+    Series,
+    Sheet,
+    Table,
+    as_html,
+    as_latex,
+    as_markdown,
+    page,
+)
 
-#: Settings that have a section of their own.
-_ELSEWHERE = ("versions", "deviations")
-_VERDICTS = {
-    True: ("holds", "✓ holds"),
-    False: ("fails", "✗ does not hold"),
-    None: ("unknown", "– not checked"),  # noqa: RUF001
-}
+#: The metric of the sweep's figures: the three behave alike, and this is the most used.
+_SWEPT = "NDCG"
+VERDICTS = {True: "holds", False: "does not hold", None: "-"}
 
 
 def write_report(results: Reproduction, folder: str | os.PathLike[str]) -> Path:
@@ -54,16 +53,13 @@ def write_report(results: Reproduction, folder: str | os.PathLike[str]) -> Path:
     ``winners.tex``.
     """
     place = Path(folder)
-    accuracy, winners = accuracy_sheet(results.accuracy), winners_sheet(results.winners)
-    texts = {
-        "accuracy.md": as_markdown(accuracy),
-        "accuracy.tex": wide_latex(accuracy),
-        "winners.md": as_markdown(winners),
-        "winners.tex": wide_latex(winners),
-        "report.html": report_html(results),
-    }
-    for name, text in texts.items():
-        write_text(place / name, text)
+    write_text(place / "report.html", as_html(results))
+    for name, tables in (
+        ("accuracy", accuracy_tables(results.accuracy)),
+        ("winners", winner_tables(results.winners)),
+    ):
+        write_text(place / f"{name}.md", as_markdown(Sheet((), tables)))
+        write_text(place / f"{name}.tex", wide_latex(Sheet((), tables)))
     return place / "report.html"
 
 
@@ -80,47 +76,92 @@ def wide_latex(tables: Sheet) -> str:
     return f"% Needs \\usepackage{{booktabs}} and \\usepackage{{graphicx}}.\n\n{text}"
 
 
-def report_html(results: Reproduction) -> str:
-    """Return the whole report as one HTML page; same results, same bytes."""
-    jinja2 = import_extra("jinja2", extra="report", purpose="an HTML report")
-    found = templates()
-    found.loader = jinja2.ChoiceLoader([jinja2.PackageLoader("unsample.lab.paper"), found.loader])
-    found.filters["candidates_name"] = candidates_name
-    style = "".join(found.get_template(name).render() for name in ("style.css", "report.css"))
-    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
-    page: str = found.get_template("report.html").render(
-        style=style,
-        style_hash=f"sha256-{digest}",
-        summary=summarise(results),
-        agreement=agreement_table(results.accuracy),
-        statistics=statistics_table(results.statistics),
-        accuracy=accuracy_tables(results.accuracy),
-        winners=winner_tables(results.winners),
-        distributions=distribution_figures(results),
-        sizes=sample_size_figures(results),
-        sweeps=sweep_figures(results),
-        sweep_tables=sweep_tables(in_dataset_order(results.sweep, results)),
-        claims=results.claims,
-        verdicts=_VERDICTS,
-        deviations=results.settings["deviations"],
-        settings=setting_tables(results.settings),
-        command=rerun_command(results.settings),
+@page.register
+def _(result: Reproduction) -> Page:
+    tables = (agreement_table(result.accuracy), *accuracy_tables(result.accuracy))
+    charts = (*rank_charts(result.distributions), *sweep_charts(result.sweep))
+    deviations = tuple((each["id"], each["text"]) for each in result.settings["deviations"])
+    parts = (
+        Part("datasets", "Data sets", tables=(statistics_table(result.statistics),)),
+        Part("accuracy", "Accuracy of the estimators", tables=tables),
+        Part("winners", "Picking the winner", tables=winner_tables(result.winners)),
+        Part("figures", "Figures", charts, sweep_tables(result.sweep)),
+        Part("claims", "Claims", tables=(_claims_table(result.claims),)),
+        Part(
+            "deviations",
+            "Deviations from the paper",
+            tables=(Table(("id", "what differs"), deviations, "Deviations", "deviations-listed"),),
+        ),
     )
-    return page
+    return Page(
+        verb="reproduce",
+        title="“On Estimating Recommendation Evaluation Metrics under Sampling”, reproduced",
+        subtitle="Every table and figure of Jin, Li, Mudrak, Gao and Liu (AAAI 2021, "
+        "doi 10.1609/aaai.v35i5.16537) beside ours",
+        headline=summarise(result),
+        parts=parts,
+        settings=_settings(result.settings),
+        about=None,
+    )
 
 
-# -- in a few sentences -----------------------------------------------------------------------
+# -- words ------------------------------------------------------------------------------------
 
 
-def summarise(results: Reproduction) -> dict[str, Any]:
-    """Return sentences for the top of the page, and the claims that do not hold."""
-    return {
-        "what": _what(results),
-        "agreement": _agreement(results.accuracy),
-        "winners": _winners(results.winners),
-        "claims": _claims(results.claims),
-        "failing": _failing(results.claims),
+def summarise(results: Reproduction) -> tuple[str, ...]:
+    """Return in a few sentences what was run, and how much of the paper was found again."""
+    rows = results.accuracy
+    means, biases = ([sign(row) for row in rows] for sign in (mean_sign, bias_sign))
+    winners = [winner_sign(row) for row in results.winners]
+    held = [
+        f"{verdicts.count(True)} of {len(verdicts) - verdicts.count(None)}"
+        for verdicts in ([c[f"holds_by_{by}"] for c in results.claims] for by in ("bias", "rmse"))
+    ]
+    what = (
+        f"{', '.join(values_of(rows, 'recommender'))} on {', '.join(values_of(rows, 'dataset'))}: "
+        f"each target is ranked among {rows[0]['sampled']} sampled items, "
+        f"{results.settings['repeats']} times over, and {', '.join(values_of(rows, 'estimator'))} "
+        "tell what the metrics on the full catalogue would be."
+    )
+    agreement = (
+        f"{_near(means)} of the printed means agree within one standard deviation, "
+        f"{_near(biases)} of the biases, and {_near(winners)} of the counts of winners."
+    )
+    claims = (
+        f"{held[0]} claims hold by bias, as the paper judges, and {held[1]} by root mean square "
+        "error, which counts the spread of a single evaluation as well."
+    )
+    return what, agreement, claims
+
+
+def _near(signs: Sequence[str]) -> str:
+    return f"{signs.count('=')} of {len(signs) - signs.count('')}"
+
+
+def _claims_table(claims: Iterable[Row]) -> Table:
+    columns = {
+        "claim": lambda row: str(row["claim"]),
+        "by bias": lambda row: VERDICTS[row["holds_by_bias"]],
+        "by RMSE": lambda row: VERDICTS[row["holds_by_rmse"]],
+        "what was found": lambda row: str(row["detail"]),
+        "where": lambda row: str(row["where"]),
+        "id": lambda row: str(row["id"]),
     }
+    caption = "What the paper's text says about its tables, checked on ours"
+    return Table.of(claims, columns, caption, "claims-checked")
+
+
+def _settings(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    plain = {k: v for k, v in settings.items() if k not in ("versions", "deviations")}
+    # A pair inside a list is an estimator's label and its method.
+    shown = (
+        ", ".join(" = ".join(x) if isinstance(x, tuple) else str(x) for x in value)
+        if isinstance(value, tuple)
+        else str(value)
+        for value in plain.values()
+    )
+    command = ("run it again", rerun_command(settings))
+    return (*zip(plain, shown, strict=True), *settings["versions"].items(), command)
 
 
 def rerun_command(settings: Mapping[str, Any]) -> str:
@@ -135,93 +176,90 @@ def rerun_command(settings: Mapping[str, Any]) -> str:
     return shlex.join([*words, "--out", "results"])
 
 
-def setting_tables(settings: Mapping[str, Any]) -> tuple[Table, ...]:
-    """Return the plain settings, lists joined by commas, and the versions."""
-    plain = tuple((k, _setting_text(v)) for k, v in settings.items() if k not in _ELSEWHERE)
-    versions = tuple(settings["versions"].items())
-    return (
-        Table(("Setting", "Value"), plain, "Settings"),
-        Table(("Software", "Version"), versions, "Versions"),
-    )
+# -- figures ----------------------------------------------------------------------------------
 
 
-def _what(results: Reproduction) -> str:
-    rows = results.accuracy
-    kinds = [candidates_name(name) for name in values_of(rows, "candidates")]
-    sizes = [str(size) for size in values_of(rows, "sampled")]
-    return (
-        f"{_number_of(values_of(rows, 'recommender'), 'recommender')} on "
-        f"{_joined(values_of(rows, 'dataset'))}: each target is ranked among "
-        f"{_joined(sizes)} sampled items, {count(results.settings['repeats'])} times over, and "
-        f"{_number_of(values_of(rows, 'estimator'), 'estimator')} "
-        f"({_joined(values_of(rows, 'estimator'))}) tell what the metrics on the full catalogue "
-        f"would be; {_joined(kinds)}."
-    )
+def rank_charts(rows: Iterable[Row]) -> list[LineChart]:
+    """Return learned P(R) against the exact one, and its sums, by recommender and sample size."""
+    charts: list[LineChart] = []
+    names = ("dataset", "candidates", "recommender", "sampled")
+    for (dataset, candidates, recommender, sampled), group in grouped(rows, *names).items():
+        curves = grouped(group, "estimator")
+        ranks = [row["rank"] for row in curves["exact",]]
+        views = [
+            _view(
+                name,
+                label,
+                ranks,
+                {e: [row[column] for row in part] for (e,), part in curves.items()},
+            )
+            for name, label, column in (
+                ("P(R)", "probability P(R)", "pmf"),
+                ("Recall@R", "P(rank ≤ R) = Recall@R", "cdf"),
+            )
+        ]
+        charts.append(
+            LineChart(
+                identity=f"ranks-{len(charts) + 1}",
+                title=f"{recommender} on {dataset}, {sampled} items sampled",
+                caption=f"Learned P(R) and its sums for the first {len(ranks)} ranks, mean over "
+                f"repeats, and the exact ones; {CANDIDATES[candidates]}.",
+                x_label="rank R",
+                views=tuple(views),
+                log_x=False,
+            )
+        )
+    return charts
 
 
-def _agreement(rows: Sequence[Row]) -> str:
-    levels = [level for row in rows if (level := accuracy_deviation(row).level)]
-    if not levels:
-        return "The paper has no number to compare these tables with."
-    same, near = levels.count("same"), levels.count("near")
-    biases = sum(bias_deviation(row).level == "same" for row in rows)
-    return (
-        f"{same} of {len(levels)} means agree with the paper's within one standard deviation, "
-        f"{same + near} within three; {biases} biases agree within one. The recommenders "
-        f"behind the two are not the same, so exact values differ as well: the table below "
-        f"says by how much."
-    )
+def sweep_charts(rows: Iterable[Row]) -> list[LineChart]:
+    """Return relative errors against the sample size, on logarithmic axes."""
+    charts: list[LineChart] = []
+    swept = [row for row in rows if row["metric"] == _SWEPT]
+    for (dataset, candidates), group in grouped(swept, "dataset", "candidates").items():
+        sizes = sorted(values_of(group, "sampled"))
+        views = []
+        for name, column in (("bias", "bias"), ("RMSE", "rmse")):
+            errors = {
+                estimator: [
+                    median_relative((row for row in part if row["sampled"] == size), column)
+                    for size in sizes
+                ]
+                for (estimator,), part in grouped(group, "estimator").items()
+            }
+            views.append(_view(name, f"|{name}| / exact", sizes, errors, marked=True))
+        charts.append(
+            LineChart(
+                identity=f"sweep-{len(charts) + 1}",
+                title=f"How many samples are needed? {dataset}",
+                caption=f"Relative error of {metric_name(group[0])} against the number of sampled "
+                f"items, median over recommenders; {CANDIDATES[candidates]}.",
+                x_label="sampled items",
+                views=tuple(views),
+                log_y=True,
+                percent=True,
+            )
+        )
+    return charts
 
 
-def _winners(rows: Sequence[Row]) -> str:
-    levels = [level for level in (winner_deviation(row).level for row in rows) if level]
-    if not levels:
-        return "The paper has no winner count to compare with."
-    same, near = levels.count("same"), levels.count("near")
-    return (
-        f"{same} of {len(levels)} winner counts agree within one standard error, "
-        f"{same + near} within three."
-    )
-
-
-def _claims(claims: Sequence[Row]) -> str:
-    by_bias = _held(claim["holds_by_bias"] for claim in claims)
-    by_rmse = _held(claim["holds_by_rmse"] for claim in claims)
-    return (
-        f"Of {_number_of(claims, 'check')} of what the paper says about its tables, "
-        f"{by_bias} hold by bias and {by_rmse} by root mean square error."
-    )
-
-
-def _failing(claims: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the claims that do not hold, with their place among all and by what measure."""
-    failing = []
-    for number, claim in enumerate(claims, start=1):
-        verdicts = {"bias": claim["holds_by_bias"], "RMSE": claim["holds_by_rmse"]}
-        measures = " or ".join(name for name, holds in verdicts.items() if holds is False)
-        if measures:
-            failing.append({**claim, "number": number, "measures": measures})
-    return failing
-
-
-def _held(verdicts: Iterable[bool | None]) -> str:
-    known = [verdict for verdict in verdicts if verdict is not None]
-    return f"{known.count(True)} of {len(known)}"
-
-
-def _number_of(things: Sequence[object], name: str) -> str:
-    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
-
-
-def _joined(names: Sequence[object]) -> str:
-    words = [str(name) for name in names]
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
-
-
-def _setting_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, tuple):
-        return f"{value:g}"
-    # A pair inside a list is an estimator's label and its method.
-    return ", ".join(" = ".join(x) if isinstance(x, tuple) else str(x) for x in value)
+def _view(
+    name: str,
+    label: str,
+    places: Sequence[int],
+    curves: Mapping[str, Sequence[float]],
+    *,
+    marked: bool = False,
+) -> LineView:
+    """Return curves over ranks or sample sizes; an estimator has one style in all figures."""
+    order = ("exact", *ESTIMATORS)
+    series = [
+        Series(
+            estimator,
+            order.index(estimator) if estimator in order else len(order) - 1,
+            np.asarray(values),
+            marked,
+        )
+        for estimator, values in curves.items()
+    ]
+    return LineView(name, label, tuple(places), tuple(map(str, places)), tuple(series))

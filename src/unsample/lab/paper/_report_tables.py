@@ -1,26 +1,25 @@
-"""The tables of a report as text, beside the paper's numbers and how far those are from ours."""
+"""The tables of a report: our numbers beside the paper's, and how far these are from ours."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from unsample.lab.paper._tables import Reproduction, Row
-from unsample.pages import Number, Sheet, Table
+from unsample.lab.paper._tables import Row
+from unsample.pages import Cell, Number, Table
 
 DASH = "–"  # noqa: RUF001 - an en dash is what a typesetter puts for "none"
 #: The paper prints every metric times 1000.
 _UNIT = 1000
 #: A sample is called enough when the median relative RMSE over recommenders is at most this.
-ENOUGH = 0.10
+_ENOUGH = 0.10
 #: Exact values this near are taken to come from recommenders of the same quality.
-_NEAR_EXACT = 0.15
-_NEAR_STD = 0.20
+_NEAR_EXACT, _NEAR_STD = 0.15, 0.20
 _PAPER_REPEATS = 100
-_CANDIDATES = {
+#: Among which items targets are ranked, in words.
+CANDIDATES = {
     "all": "among all items, as in the paper (training items kept)",
     "unseen": "among unseen items (training items excluded)",
 }
@@ -42,35 +41,24 @@ def values_of(rows: Iterable[Row], column: str) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(row[column] for row in rows))
 
 
-def in_dataset_order(rows: Iterable[Row], results: Reproduction) -> list[Row]:
-    """Return rows with data sets in the order of the accuracy tables, others at the end."""
-    order = {name: place for place, name in enumerate(values_of(results.accuracy, "dataset"))}
-    return sorted(rows, key=lambda row: order.get(row["dataset"], len(order)))
-
-
-def candidates_name(candidates: str) -> str:
-    """Return in words among which items targets are ranked."""
-    return _CANDIDATES[candidates]
-
-
 def metric_name(row: Row) -> str:
     """Return ``Recall@10`` and the like."""
     return f"{row['metric']}@{row['k']}"
 
 
-def median_relative(rows: Iterable[Row], column: str) -> float | None:
+def median_relative(rows: Iterable[Row], column: str) -> float:
     """Return the median of |column| / exact, over the rows whose exact value is not zero.
 
     A mean would be that of the one recommender whose exact value is nearly zero.
     """
     shares = [abs(row[column]) / row["exact"] for row in rows if row["exact"] > 0]
-    return statistics.median(shares) if shares else None
+    return statistics.median(shares) if shares else math.nan
 
 
 # -- numbers as text --------------------------------------------------------------------------
 
 
-def scaled(value: float | None, sign: str = "") -> str:
+def _scaled(value: float | None, sign: str = "") -> str:
     """Return a metric times 1000 with two digits, as the paper prints it; ``"+"`` signs it."""
     if value is None:
         return DASH
@@ -80,352 +68,206 @@ def scaled(value: float | None, sign: str = "") -> str:
     return text.replace("-", "−")  # noqa: RUF001 - lines up with the plus sign
 
 
-def spread(mean: float | None, std: float | None) -> str:
-    """Return mean ± standard deviation, or what there is of it."""
-    return scaled(mean) if std is None else f"{scaled(mean)} ± {scaled(std)}"
+def _spread(mean: float | None, std: float | None) -> str:
+    return _scaled(mean) if std is None else f"{_scaled(mean)} ± {_scaled(std)}"
 
 
-def percent(share: float | None) -> str:
-    """Return a share in percent with two significant digits."""
-    if share is None:
-        return DASH
+def _percent(share: float) -> str:
     points = 100 * share
-    return f"{points:.0f} %" if abs(points) >= 9.95 else f"{points:.1f} %"
+    if math.isnan(points):
+        return DASH
+    return f"{points:.0f} %" if points >= 9.95 else f"{points:.1f} %"
 
 
-def count(value: float | None) -> str:
-    """Return a whole number with separators."""
+def _count(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f}"
 
 
 # -- agreement with the paper -----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Deviation:
-    """A distance from the paper's number in standard deviations; None where the paper has none."""
-
-    size: float | None
-
-    @property
-    def level(self) -> str:
-        """Return ``same``, ``near`` or ``far``, or nothing where there is nothing to compare."""
-        if self.size is None:
-            return ""
-        shown = round(self.size, 1)  # so that a sign never contradicts the number beside it
-        if shown <= 1:
-            return "same"
-        return "near" if shown <= 3 else "far"
-
-    @property
-    def marker(self) -> str:
-        """Return the sign that says the level without colour."""
-        return {"": "", "same": "=", "near": "~", "far": "≠"}[self.level]
-
-    def __str__(self) -> str:
-        if self.size is None:
-            return ""
-        text = f"{self.size:.1f}" if self.size < 99.95 else "> 99"
-        return f"{text}σ"  # noqa: RUF001 - the usual sign of a standard deviation
+def mean_sign(row: Row) -> str:
+    """Return how near our mean is to the paper's, by the spread of a single evaluation."""
+    return _sign(None if row["paper_mean"] is None else _distance(row, "mean", row["paper_mean"]))
 
 
-def accuracy_deviation(row: Row) -> Deviation:
-    """Return how far our mean is from the paper's, by the spread of a single evaluation."""
-    return _distance(row, "mean", row["paper_mean"])
-
-
-def bias_deviation(row: Row) -> Deviation:
-    """Return how far our bias, mean minus exact, is from the paper's."""
+def bias_sign(row: Row) -> str:
+    """Return how near our bias, mean minus exact, is to the paper's."""
     paper = row["paper_mean"]
-    return _distance(row, "bias", None if paper is None else paper - row["paper_exact"])
+    return _sign(None if paper is None else _distance(row, "bias", paper - row["paper_exact"]))
 
 
-def winner_deviation(row: Row) -> Deviation:
-    """Return how far apart two shares of correct winners are, by their standard error."""
+def winner_sign(row: Row) -> str:
+    """Return how near two shares of correct winners are, by their standard error."""
     ours, paper, repeats = row["correct"], row["paper_correct"], row["repeats"]
     if paper is None:
-        return Deviation(None)
+        return _sign(None)
     # Half a success is added to each side, so that 0 and 100 of 100 have a spread too.
     share = (ours + paper + 0.5) / (repeats + _PAPER_REPEATS + 1)
     error = math.sqrt(share * (1 - share) * (1 / repeats + 1 / _PAPER_REPEATS))
-    return Deviation(abs(ours / repeats - paper / _PAPER_REPEATS) / error)
+    return _sign(abs(ours / repeats - paper / _PAPER_REPEATS) / error)
 
 
-def agreement_table(rows: Iterable[Row]) -> Table | None:
+def _distance(row: Row, column: str, paper: float) -> float:
+    pooled = math.sqrt((row["std"] ** 2 + row["paper_std"] ** 2) / 2)
+    return float(abs(row[column] - paper) / pooled)
+
+
+def _sign(distance: float | None) -> str:
+    """Return ``=`` within a standard deviation, ``~`` within three, or ``≠``; "" of none."""
+    if distance is None:
+        return ""
+    shown = round(distance, 1)
+    return "=" if shown <= 1 else "~" if shown <= 3 else "≠"
+
+
+def agreement_table(rows: Iterable[Row]) -> Table:
     """Return how much agrees by data set and candidates, where the paper has any number."""
+    printed = [row for row in rows if row["paper_mean"] is not None]
     found = []
-    groups = grouped(
-        (row for row in rows if row["paper_mean"] is not None), "dataset", "candidates"
-    )
-    for (dataset, candidates), group in groups.items():
-        means = [accuracy_deviation(row).level for row in group]
-        same, cells = means.count("same"), len(means)
-        biases = sum(bias_deviation(row).level == "same" for row in group)
-        lines = grouped(group, "recommender", "metric", "k", "sampled").values()
-        near = [x for x in lines if _is_within(x[0]["exact"], x[0]["paper_exact"], _NEAR_EXACT)]
-        spreads = [_is_within(r["std"], r["paper_std"], _NEAR_STD) for line in near for r in line]
-        texts = (
-            f"{same} of {cells}",
-            f"{same + means.count('near')} of {cells}",
-            f"{biases} of {cells}",
-            f"{len(near)} of {len(lines)}",
-            f"{sum(spreads)} of {len(spreads)}" if spreads else DASH,
+    for (dataset, candidates), group in grouped(printed, "dataset", "candidates").items():
+        signs = [mean_sign(row) for row in group]
+        lines = grouped(group, "recommender", "metric", "k").values()
+        near = [line for line in lines if _within(line[0], "exact", _NEAR_EXACT)]
+        spreads = [_within(row, "std", _NEAR_STD) for line in near for row in line]
+        shares = (
+            (signs.count("="), len(signs)),
+            (len(signs) - signs.count("≠"), len(signs)),
+            ([bias_sign(row) for row in group].count("="), len(signs)),
+            (len(near), len(lines)),
+            (sum(spreads), len(spreads)),
         )
+        texts = (f"{part} of {whole}" if whole else DASH for part, whole in shares)
         found.append((dataset, candidates, *map(Number, texts)))
     header = (
-        "Data set",
-        "Candidates",
-        "Means within 1 σ",  # noqa: RUF001
-        "Means within 3 σ",  # noqa: RUF001
-        "Biases within 1 σ",  # noqa: RUF001
-        "Exact values within 15 %",
-        "Of their cells, σ within 20 %",  # noqa: RUF001
+        "data set",
+        "candidates",
+        "means within 1 SD",
+        "means within 3 SD",
+        "biases within 1 SD",
+        "exact values within 15 %",
+        "of their cells, SD within 20 %",
     )
     caption = (
-        "Agreement with the paper. σ is the standard deviation of one evaluation: the root mean "  # noqa: RUF001
-        "square of the paper's and ours."
+        "Agreement with the paper. SD is the standard deviation of one evaluation: the root mean "
+        "square of the paper's and ours. The recommenders behind the two are not the same, so "
+        "exact values differ as well. Below, = marks numbers within one SD, ~ within three."
     )
-    return Table(header, tuple(found), caption) if found else None
+    return Table(header, tuple(found), caption, "agreement")
 
 
-def _is_within(ours: float | None, paper: float | None, share: float) -> bool:
-    return ours is not None and paper is not None and abs(ours - paper) <= share * abs(paper)
-
-
-def _distance(row: Row, column: str, paper: float | None) -> Deviation:
-    if paper is None:
-        return Deviation(None)
-    pooled = math.sqrt((row["std"] ** 2 + row["paper_std"] ** 2) / 2)
-    return Deviation(abs(row[column] - paper) / pooled)
+def _within(row: Row, column: str, share: float) -> bool:
+    ours, paper = row[column], row[f"paper_{column}"]
+    return paper is not None and abs(ours - paper) <= share * abs(paper)
 
 
 # -- tables -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One estimator in a line: the paper's numbers and ours, as text; winners have no errors."""
-
-    paper: str
-    ours: str
-    deviation: Deviation
-    bias: str = ""
-    rmse: str = ""
-    least_bias: bool = False
-    least_rmse: bool = False
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of a table; ``cells`` follow the table's estimators, None where not run.
-
-    ``group`` is the metric or the K under which it stands, ``name`` the recommender or the true
-    winner, ``exact`` and ``paper_exact`` the metric of a recommender.
-    """
-
-    group: str
-    metric: str
-    name: str
-    cells: tuple[Cell | None, ...]
-    exact: str = ""
-    paper_exact: str = ""
-
-
-@dataclass(frozen=True)
-class ReportTable:
-    """Accuracy or winners on one data set."""
-
-    dataset: str
-    candidates: str
-    note: str
-    has_paper: bool
-    estimators: tuple[str, ...]
-    lines: tuple[Line, ...]
-    sampled: int | None = None
-
-    @property
-    def title(self) -> str:
-        """Return what the table is of."""
-        return f"{self.dataset}, {candidates_name(self.candidates)}"
-
-    @property
-    def groups(self) -> dict[str, list[Line]]:
-        """Return the lines by metric, or by K."""
-        groups: dict[str, list[Line]] = {}
-        for line in self.lines:
-            groups.setdefault(line.group, []).append(line)
-        return groups
-
-
-def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
-    """Return a table for each data set, candidates and sample size."""
-    tables = []
-    for (dataset, candidates, sampled), group in grouped(
-        rows, "dataset", "candidates", "sampled"
-    ).items():
-        estimators = values_of(group, "estimator")
-        # Metric by metric, as in the paper, whatever the order of the rows.
+def accuracy_tables(rows: Iterable[Row]) -> tuple[Table, ...]:
+    """Return the accuracy on each data set and its candidates, the paper's numbers above ours."""
+    tables: list[Table] = []
+    for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
         lines = [
-            _accuracy_line(line, estimators)
+            cells
             for metric in grouped(group, "metric", "k").values()
             for line in grouped(metric, "recommender").values()
+            for cells in _accuracy_lines(line, any(r["paper_mean"] is not None for r in group))
         ]
-        note = (
-            f"{sampled} items sampled; values × 1000; "  # noqa: RUF001
-            f"mean ± standard deviation over {count(group[0]['repeats'])} repeats"
+        columns = ("metric", "recommender", "numbers", "exact", *values_of(group, "estimator"))
+        caption = (
+            f"{dataset}, {CANDIDATES[candidates]}: {group[0]['sampled']} items sampled; "
+            "values × 1000; mean ± standard deviation over "  # noqa: RUF001
+            f"{_count(group[0]['repeats'])} repeats"
         )
-        has_paper = any(row["paper_mean"] is not None for row in group)
-        tables.append(
-            ReportTable(dataset, candidates, note, has_paper, estimators, tuple(lines), sampled)
-        )
+        tables.append(Table(columns, tuple(lines), caption, f"accuracy-{len(tables) + 1}"))
     return tuple(tables)
 
 
-def _accuracy_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
-    least_bias, least_rmse = _least(rows, "bias"), _least(rows, "rmse")
-    cells = {
-        row["estimator"]: Cell(
-            paper=spread(row["paper_mean"], row["paper_std"]),
-            ours=spread(row["mean"], row["std"]),
-            bias=scaled(row["bias"], "+"),
-            rmse=scaled(row["rmse"]),
-            deviation=accuracy_deviation(row),
-            least_bias=row is least_bias,
-            least_rmse=row is least_rmse,
-        )
-        for row in rows
+def _accuracy_lines(line: Sequence[Row], has_paper: bool) -> list[tuple[Cell, ...]]:
+    """Return what the paper prints (where it does), ours, and our errors, below each other."""
+    paper = [_spread(row["paper_mean"], row["paper_std"]) for row in line]
+    printed = next((r["paper_exact"] for r in line if r["paper_exact"] is not None), None)
+    ours = [f"{_spread(row['mean'], row['std'])} {mean_sign(row)}".rstrip() for row in line]
+    errors = [f"{_scaled(row['bias'], '+')}; {_scaled(row['rmse'])}" for row in line]
+    shown = {
+        "paper": (_scaled(printed), *paper),
+        "ours": (_scaled(line[0]["exact"]), *ours),
+        "bias; RMSE": ("", *errors),
     }
-    return Line(
-        group=metric_name(rows[0]),
-        metric=metric_name(rows[0]),
-        name=str(rows[0]["recommender"]),
-        cells=tuple(cells.get(name) for name in estimators),
-        exact=scaled(rows[0]["exact"]),
-        paper_exact=scaled(
-            next((row["paper_exact"] for row in rows if row["paper_exact"] is not None), None)
-        ),
-    )
+    if not has_paper:
+        del shown["paper"]
+    names = metric_name(line[0]), str(line[0]["recommender"])
+    return [(*names, what, *map(Number, cells)) for what, cells in shown.items()]
 
 
-def winner_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
-    """Return a table for each data set and its candidates."""
-    tables = []
+def winner_tables(rows: Iterable[Row]) -> tuple[Table, ...]:
+    """Return the winners on each data set and its candidates; a cell: the paper's count, ours."""
+    tables: list[Table] = []
     for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
-        estimators = values_of(group, "estimator")
-        lines = [_winner_line(line, estimators) for line in grouped(group, "k", "metric").values()]
         has_paper = any(row["paper_correct"] is not None for row in group)
-        note = f"correct winners of {count(group[0]['repeats'])} repeats"
-        note += " (paper: of 100)" if has_paper else ""
-        tables.append(ReportTable(dataset, candidates, note, has_paper, estimators, tuple(lines)))
+        lines: list[tuple[Cell, ...]] = [
+            (
+                metric_name(line[0]),
+                str(line[0]["true_winner"]),
+                *(Number(_winners(row, has_paper)) for row in line),
+            )
+            for line in grouped(group, "metric", "k").values()
+        ]
+        caption = (
+            f"{dataset}, {CANDIDATES[candidates]}: correct winners of "
+            f"{_count(group[0]['repeats'])} repeats{' (paper: of 100)' if has_paper else ''}"
+        )
+        columns = ("metric", "true winner", *values_of(group, "estimator"))
+        tables.append(Table(columns, tuple(lines), caption, f"winners-{len(tables) + 1}"))
     return tuple(tables)
 
 
-def _winner_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
-    cells = {
-        row["estimator"]: Cell(
-            count(row["paper_correct"]), count(row["correct"]), winner_deviation(row)
-        )
-        for row in rows
-    }
-    found = tuple(cells.get(name) for name in estimators)
-    return Line(f"K = {rows[0]['k']}", metric_name(rows[0]), str(rows[0]["true_winner"]), found)
+def _winners(row: Row, has_paper: bool) -> str:
+    ours = _count(row["correct"])
+    return f"{_count(row['paper_correct'])}, {ours} {winner_sign(row)}" if has_paper else ours
 
 
-def sweep_tables(rows: Iterable[Row]) -> dict[str, Table]:
-    """Return relative RMSE by sample size for each data set and its candidates, by their names."""
-    tables = {}
+def sweep_tables(rows: Iterable[Row]) -> tuple[Table, ...]:
+    """Return relative RMSE by sample size for each data set and its candidates."""
+    tables: list[Table] = []
     for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
         sizes = tuple(sorted(values_of(group, "sampled")))
-        lines: list[tuple[str | Number, ...]] = []
+        lines: list[tuple[Cell, ...]] = []
         for line in grouped(group, "metric", "k", "estimator").values():
             by_size = grouped(line, "sampled")
-            errors = [median_relative(by_size.get((size,), ()), "rmse") for size in sizes]
-            texts = (*map(percent, errors), _enough(sizes, errors))
+            errors = [median_relative(by_size[(size,)], "rmse") for size in sizes]
+            texts = (*map(_percent, errors), _enough(sizes, errors))
             lines.append((str(line[0]["estimator"]), metric_name(line[0]), *map(Number, texts)))
-        header = ("Estimator", "Metric", *map(str, sizes), "Enough")
         caption = (
-            "RMSE / exact by the number of sampled items, median over recommenders; enough: the "
-            f"smallest tried size from which on it is at most {100 * ENOUGH:.0f} %."
+            f"{dataset}, {CANDIDATES[candidates]}: RMSE / exact by the number of sampled items, "
+            "median over recommenders; enough: the smallest tried size from which on it is at "
+            f"most {100 * _ENOUGH:.0f} %"
         )
-        name = f"{dataset}, {candidates_name(candidates)}"
-        tables[name] = Table(header, tuple(lines), caption)
-    return tables
+        columns = ("estimator", "metric", *map(str, sizes), "enough")
+        tables.append(Table(columns, tuple(lines), caption, f"sweep-numbers-{len(tables) + 1}"))
+    return tuple(tables)
+
+
+def _enough(sizes: Sequence[int], errors: Sequence[float]) -> str:
+    """Return the smallest size from which on every error is small."""
+    enough = f"more than {_count(sizes[-1])}"
+    for size, error in zip(reversed(sizes), reversed(errors), strict=True):
+        if not error <= _ENOUGH:
+            break
+        enough = _count(size)
+    return enough
 
 
 def statistics_table(rows: Iterable[Row]) -> Table:
     """Return the sizes of the data sets, the paper's and ours."""
-    lines: tuple[tuple[str | Number, ...], ...] = tuple(
-        (
-            str(row["dataset"]),
-            str(row["source"]),
-            *(Number(count(row[name])) for name in ("users", "items", "interactions")),
-            Number(f"{100 * row['sparsity']:.2f} %"),
-            str(row["note"] or ""),
-        )
-        for row in rows
-    )
-    header = ("Data set", "Source", "Users", "Items", "Interactions", "Sparsity", "Note")
-    caption = "Size of the data sets, in the paper and here."
-    return Table(header, lines, caption)
-
-
-def accuracy_sheet(rows: Iterable[Row]) -> Sheet:
-    """Return the accuracy tables for Markdown and LaTeX, the paper's numbers above ours."""
-    tables = []
-    for table in accuracy_tables(rows):
-        lines: list[tuple[str, ...]] = []
-        for line in table.lines:
-            paper = [c.paper if c else DASH for c in line.cells]
-            ours = [f"{c.ours} {c.deviation.marker}".rstrip() if c else DASH for c in line.cells]
-            errors = [f"{c.bias}; {c.rmse}" if c else DASH for c in line.cells]
-            names = (line.metric, line.name)
-            if table.has_paper:
-                lines.append((*names, "paper", line.paper_exact, *paper))
-            lines.append((*names, "ours", line.exact, *ours))
-            lines.append((*names, "bias; RMSE", "", *errors))
-        header = ("metric", "recommender", "numbers", "exact", *table.estimators)
-        tables.append(_text_table(table, header, lines, words=3))
-    return Sheet((), tuple(tables))
-
-
-def winners_sheet(rows: Iterable[Row]) -> Sheet:
-    """Return the winner tables for Markdown and LaTeX; a cell: the paper's count, then ours."""
-    tables = []
-    for table in winner_tables(rows):
-        lines = [
-            (line.metric, line.name, *(_counts(cell, table.has_paper) for cell in line.cells))
-            for line in table.lines
-        ]
-        header = ("metric", "true winner", *table.estimators)
-        tables.append(_text_table(table, header, lines, words=2))
-    return Sheet((), tuple(tables))
-
-
-def _counts(cell: Cell | None, has_paper: bool) -> str:
-    if cell is None:
-        return DASH
-    return f"{cell.paper}, {cell.ours} {cell.deviation.marker}".rstrip() if has_paper else cell.ours
-
-
-def _text_table(
-    table: ReportTable, header: tuple[str, ...], lines: list[tuple[str, ...]], *, words: int
-) -> Table:
-    """Return a table whose first columns are ``words``, and the others numbers."""
-    rows: tuple[tuple[str | Number, ...], ...] = tuple(
-        (*line[:words], *map(Number, line[words:])) for line in lines
-    )
-    return Table(header, rows, f"{table.title}: {table.note}")
-
-
-def _enough(sizes: Sequence[int], errors: Sequence[float | None]) -> str:
-    """Return the smallest size from which on every error is small."""
-    enough = f"more than {count(sizes[-1])}"
-    for size, error in zip(reversed(sizes), reversed(errors), strict=True):
-        if error is None or error > ENOUGH:
-            break
-        enough = count(size)
-    return enough
-
-
-def _least(rows: Sequence[Row], column: str) -> Row:
-    return min(rows, key=lambda row: abs(row[column]))
+    columns: dict[str, Callable[[Row], Cell]] = {
+        "data set": lambda row: str(row["dataset"]),
+        "source": lambda row: str(row["source"]),
+        "users": lambda row: Number(_count(row["users"])),
+        "items": lambda row: Number(_count(row["items"])),
+        "interactions": lambda row: Number(_count(row["interactions"])),
+        "sparsity": lambda row: Number(f"{100 * row['sparsity']:.2f} %"),
+        "note": lambda row: str(row["note"]),
+    }
+    return Table.of(rows, columns, "Size of the data sets, in the paper and here", "sizes")

@@ -1,0 +1,509 @@
+"""The code of docs/libraries.md, with each library that is installed; and what adapters promise.
+
+`make libraries` runs this file once with each real library, in an environment of its own.
+"""
+
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import unsample
+from tests import libraries
+from tests.libraries import ONE_TARGET, SECTIONS, SEVERAL, need_library, recbole_objects
+from unsample import adapters
+from unsample.adapters import INSTALL, Task, lenskit, pykeen, recbole, trec
+from unsample.adapters._tasks import require
+from unsample.designs import Scorer
+from unsample.errors import DesignError, FileError, InputError, MissingExtraError, ScoreError
+
+HOME = Path(__file__).parents[1]
+PAGE = (HOME / "docs" / "libraries.md").read_text(encoding="utf-8")
+foreign = pytest.mark.filterwarnings("ignore")  # the libraries' own warnings
+
+
+def sections():
+    """Return the code of each section of the page."""
+    parts = re.split(r"^##+ (.+)$", PAGE, flags=re.MULTILINE)
+    code = {
+        title: "".join(re.findall(r"```python\n(.*?)```", body, re.DOTALL))
+        for title, body in zip(parts[1::2], parts[2::2], strict=True)
+    }
+    return {title: body for title, body in code.items() if body}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch, tmp_path):
+    """Libraries write logs to where they are run, and one block reads files there."""
+    monkeypatch.chdir(tmp_path)
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def test_every_section_with_code_is_run():
+    assert set(sections()) == {*SECTIONS, "Spark"}  # which tests/test_spark.py runs
+    shown = {found.name for found in pkgutil.iter_modules(adapters.__path__)}
+    assert {name for name in shown if not name.startswith("_")} == set(INSTALL)
+    assert set(INSTALL) <= {word.casefold() for title in sections() for word in title.split()}
+
+
+@foreign
+@pytest.mark.parametrize("title", SECTIONS)
+def test_the_code_of_the_page_finds_what_the_library_finds(title):
+    names = SECTIONS[title]() | {"unsample": unsample}
+    exec(compile(sections()[title], f"libraries.md, {title}", "exec"), names)
+    names["check"](names)
+
+
+def test_scores_of_anything_are_enough():
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1], names)
+    assert 0 < names["result"]["NDCG@50"].value < 1
+
+
+# -- how libraries are got -------------------------------------------------------------------------
+
+
+def test_what_is_missing_is_named_with_the_line_that_installs_it():
+    with pytest.raises(MissingExtraError, match=r"pip install recbole==1\.2\.1 'numpy<2'"):
+        require("recbole", "a_module_that_does_not_exist")
+
+
+def test_adapters_import_no_library():
+    code = (
+        "import sys, importlib, unsample.adapters as a\n"
+        "for name in set(a.INSTALL) - {'torchmetrics'}:\n"
+        "    importlib.import_module(f'unsample.adapters.{name}')\n"
+        "print(sorted({m.partition('.')[0] for m in sys.modules} & "
+        "{*a.INSTALL, 'ir_measures', 'torch', 'pandas', 'pyspark'}))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=HOME, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: lenskit.task("ALS", 0, 0), "pipeline must be a pipeline of lenskit, got str"),
+        (lambda: lenskit.targets({}, 0, items=9), "scored must be an ItemListCollection .* dict"),
+        (lambda: pykeen.task("TransE", 0), "model must be a model of pykeen, got str"),
+        (lambda: pykeen.targets(0), "must be a SampledRankBasedEvaluator, got int; the ranks of"),
+        (lambda: recbole.task("EASE", 0), "model must be a model of recbole, got str"),
+        (lambda: recbole.watch("EASE"), "trainer must be a trainer of recbole, got str"),
+        (lambda: recbole.targets("EASE", 0, ties="realistic"), "ties must be one of random, opt"),
+    ],
+)
+def test_objects_of_another_kind_are_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def refuses(message, call, *given, **named):
+    with pytest.raises(InputError, match=message):
+        call(*given, **named)
+
+
+# -- RecBole ---------------------------------------------------------------------------------------
+
+
+def full_metrics(task, names, ties):
+    found = unsample.evaluate(
+        task.scorer, task.targets, items=task.items, exclude=task.exclude, design="exact",
+        metrics=names, ties=ties,
+    )  # fmt: skip
+    return {name: found[name].value for name in names}
+
+
+OURS = {
+    "hit": "HR", "ndcg": "NDCG", "mrr": "MRR", "map": "AP(norm=min)", "recall": "Recall",
+    "precision": "Precision",
+}  # fmt: skip
+
+
+@foreign
+@pytest.mark.parametrize("name", ["BPR", "EASE", "SASRec"])
+def test_recbole_tasks_give_the_metrics_of_recbole(name):
+    need_library("recbole")
+    trainer, model, train, test = recbole_objects(name, "full", SEVERAL)
+    trainer.fit(train, saved=False, verbose=False)
+    theirs = {
+        f"{OURS[family]}@{k}": value
+        for (family, k), value in (
+            (each.split("@"), value)
+            for each, value in trainer.evaluate(test, load_best_model=False).items()
+        )
+    }
+    task = recbole.task(model, test)
+    assert (task.exclude is None) == (name == "SASRec")  # whose history stays among the candidates
+    low, high = (full_metrics(task, list(theirs), rule) for rule in ("pessimistic", "optimistic"))
+    for metric, value in theirs.items():
+        assert low[metric] - 1e-9 <= value <= high[metric] + 1e-9
+
+
+@foreign
+@pytest.mark.parametrize("split", [ONE_TARGET, SEVERAL], ids=["one", "several"])
+def test_recbole_targets_are_ranked_among_what_was_drawn_for_their_user(split):
+    from scipy import stats
+
+    need_library("recbole")
+    trainer, model, train, full = recbole_objects("EASE", "full", split)
+    trainer.fit(train, saved=False, verbose=False)
+    task = recbole.task(model, full)
+    # Items that nobody has in training tie: the mean of the places is what is expected.
+    best, worst = (
+        unsample.evaluate(
+            task.scorer, task.targets, items=task.items, exclude=task.exclude, design="exact",
+            metrics="Recall@10", ties=rule,
+        ).ranks
+        for rule in ("optimistic", "pessimistic")
+    )  # fmt: skip
+    *_, loader = recbole_objects("EASE", "uni50", split)
+    found = [recbole.targets(model, loader, rng=seed) for seed in range(20)]
+    user = task.targets[0]
+    size = np.bincount(user)
+    assert np.array_equal(found[0].sampled, 50 * size[user])
+    # What a user knows was not drawn: N is what a full ranking leaves.
+    assert np.array_equal(found[0].items, task.items - np.diff(task.exclude.indptr)[user])
+    # Over many passes, ranks have the means that the full ranks and the binomial law give. Of each
+    # user together: the loader has the targets of a user in another order.
+    wanted = np.bincount(user, ((best + worst) / 2 - 1) / (found[0].items - 1))
+    drawn = np.array([np.bincount(user, (one.ranks - 1) / one.sampled) for one in found])
+    spread = drawn.std(axis=0, ddof=1)
+    z = (drawn.mean(axis=0) - wanted)[spread > 0] / spread[spread > 0] * np.sqrt(len(found))
+    assert len(z) > 80
+    assert stats.kstest(z, stats.t(len(found) - 1).cdf).pvalue > 1e-3
+    assert found[0].counts.several == (split is SEVERAL)
+
+
+@foreign
+def test_recbole_trainers_that_are_watched_say_what_they_said_and_more():
+    need_library("recbole")
+    plain, _, train, loader = recbole_objects("BPR", "uni50", ONE_TARGET)
+    plain.fit(train, saved=False, verbose=False)
+    own = plain.evaluate(loader, load_best_model=False)
+    trainer, model, train, loader = recbole_objects("BPR", "uni50", ONE_TARGET)
+    assert recbole.watch(trainer, level=0.9) is trainer
+    trainer.fit(train, saved=False, verbose=False)
+    asked, predict = {}, model.predict
+
+    def predicted(interaction):
+        scores = predict(interaction)
+        for user, score in zip(interaction["user_id"].tolist(), scores.tolist(), strict=True):
+            asked.setdefault(user, []).append(score)
+        return scores
+
+    model.predict = predicted
+    found = trainer.evaluate(loader, load_best_model=False)
+    assert list(found.items())[: len(own)] == list(own.items())
+    # A user's rows are its target and the 50 items that were drawn for it, in this order.
+    rows = np.array(list(asked.values()))
+    ranks = unsample.sampled_ranks(rows[:, 0], rows[:, 1:])
+    items = recbole._catalogue(loader)[list(asked)]
+    counts = unsample.RankCounts.from_ranks(ranks, items=items, sampled=50, users=list(asked))
+    assert trainer.full_catalogue.counts == counts
+    wanted = unsample.estimate(counts, metrics="NDCG@10", candidates="unseen")
+    ends = wanted["NDCG@10"].value, *wanted["NDCG@10"].interval(0.9)
+    shown = [found[f"ndcg@10_{end}"] for end in ("full", "low", "high")]
+    assert shown == pytest.approx(ends, rel=0, abs=1e-6)
+
+
+@foreign
+def test_recbole_loaders_that_do_not_tell_are_refused():
+    need_library("recbole")
+    trainer, model, _, full = recbole_objects("EASE", "full", ONE_TARGET)
+    *_, uniform = recbole_objects("EASE", "uni50", ONE_TARGET)
+    *_, popular = recbole_objects("EASE", "pop50", ONE_TARGET)
+    refuses("must draw items uniformly, got 'popularity'", recbole.targets, model, popular)
+    refuses("must be made under mode: uniN, got FullSort", recbole.targets, model, full)
+    refuses("must be made under mode: full, got NegSample", recbole.task, model, uniform)
+    trainer.config["single_spec"] = False
+    refuses("must evaluate in one process", recbole.watch(trainer).evaluate, uniform)
+
+
+# -- LensKit ---------------------------------------------------------------------------------------
+
+
+@foreign
+def test_lenskit_lists_are_ranked_as_a_loop_would():
+    names = libraries.lenskit()
+    _, users, targets = libraries.interactions()
+    wanted = {}
+    own = dict(zip(users.tolist(), targets.tolist(), strict=True))
+    for key, row in names["scored"]:
+        scores = dict(zip(row.ids().tolist(), np.nan_to_num(row.scores(), nan=-1e9), strict=True))
+        aim = scores.pop(own[key.user_id])
+        wanted[key.user_id] = 1 + sum(score > aim for score in scores.values())
+    found = lenskit.targets(names["scored"], names["test"], items=1000, ties="optimistic")
+    assert dict(zip(found.users.tolist(), found.ranks.tolist(), strict=True)) == wanted
+
+
+@foreign
+def test_lenskit_lists_that_do_not_tell_are_refused():
+    names, lists = libraries.lenskit(), libraries.lenskit_lists
+    scored, test, train = names["scored"], names["test"], names["train"]
+    rank, ask = lenskit.targets, lenskit.task
+    unknown = [(lists({0: [-7]}), "item"), (lists({-7: [0]}), "user")]
+    refuses("scored must hold lists with scores, got none", rank, test, test, items=50)
+    refuses("must hold every target, got none for item 1", rank, scored, lists({-5: [1]}), items=50)
+    refuses("must hold sampled = 98 items .* got 99", rank, scored, test, items=500, sampled=98)
+    refuses("test must hold at least one item list", ask, names["pipeline"], train, lists({}))
+    for strange, what in unknown:
+        refuses(f"each {what} of test must be known .*-7", ask, names["pipeline"], train, strange)
+
+
+# -- PyKEEN ----------------------------------------------------------------------------------------
+
+
+@foreign
+@pytest.mark.parametrize("side", ["head", "tail", "both"])
+def test_pykeen_gives_the_metrics_and_candidates_of_its_full_evaluation(side):
+    need_library("pykeen")
+    model, (train, test) = libraries.pykeen_model(), libraries.pykeen_graph()
+    evaluator, _ = libraries.pykeen_evaluated(model)
+    full, results = libraries.pykeen_evaluated(model, "Full")
+    task = pykeen.task(model, test, known=train, side=side)
+    names = {
+        "MRR": "inverse_harmonic_mean_rank",
+        "MR": "arithmetic_mean_rank",
+        "Hits@3": "hits@3",
+    }
+    found = full_metrics(task, list(names), "random")
+    for ours, theirs in names.items():
+        value = float(results.get_metric(f"{side}.realistic.{theirs}"))
+        assert found[ours] == pytest.approx(value, rel=1e-6)
+    sides = ("head", "tail") if side == "both" else (side,)
+    ranked = pykeen.targets(evaluator, known=train, side=side, ties="optimistic")
+    best = np.concatenate([np.concatenate(evaluator.ranks[part, "optimistic"]) for part in sides])
+    items = np.concatenate([np.concatenate(full.num_candidates[part]) for part in sides])
+    assert np.array_equal(ranked.ranks, best)
+    assert np.array_equal(ranked.items, items)
+    index = results.get_metric(f"{side}.realistic.adjusted_arithmetic_mean_rank_index")
+    by_chance = np.mean((items + 1) / 2)
+    assert (found["MR"] - by_chance) / (1 - by_chance) == pytest.approx(float(index), rel=1e-6)
+
+
+@foreign
+def test_pykeen_evaluators_that_do_not_tell_are_refused():
+    need_library("pykeen")
+    from pykeen.evaluation import OGBEvaluator
+
+    model, (train, test) = libraries.pykeen_model(), libraries.pykeen_graph()
+    rank = pykeen.targets
+    full, _ = libraries.pykeen_evaluated(model, "Full")
+    cleared, _ = libraries.pykeen_evaluated(model, clear_on_finalize=True)
+    crowded, _ = libraries.pykeen_evaluated(model, num_negatives=499)
+    refuses("must be a SampledRankBasedEvaluator, got RankBased", rank, full)
+    refuses("got an OGBEvaluator", rank, OGBEvaluator(evaluation_factory=test))
+    refuses("got none; make it with clear_on_finalize=False", rank, cleared)
+    refuses("negatives must be different entities, got 499", rank, crowded, known=train)
+    refuses("side must be one of head, tail, both", rank, crowded, side="relation")
+    refuses("triples must be a triples factory", pykeen.task, model, np.zeros((4, 2), dtype=int))
+    refuses("known must be a triples factory", pykeen.task, model, test, known=object())
+
+
+class Tensor(SimpleNamespace):
+    """As much of a tensor as the adapter uses."""
+
+    def cpu(self):
+        return self.values
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_negatives_drawn_by_relation_are_told_from_uniform_ones(seed):
+    rng = np.random.default_rng(seed)
+    relation = rng.integers(0, 4, 120)
+    test = np.column_stack([np.arange(120), relation, 150 + np.arange(120)])
+
+    def evaluator(first, size):
+        drawn = [first(r) + rng.choice(size, 12, replace=False) for r in relation]
+        ranks = rng.integers(1, 14, 120)
+        return SimpleNamespace(
+            negative_samples={"head": Tensor(values=np.array(drawn))},
+            ranks={("head", "optimistic"): [ranks], ("head", "pessimistic"): [ranks]},
+            num_candidates={"head": [np.full(120, 13)]}, num_entities=300,
+            triple_to_index={tuple(row): place for place, row in enumerate(test.tolist())},
+        )  # fmt: skip
+
+    found = pykeen.targets(evaluator(lambda r: 0, 300), side="head")
+    assert (found.items == 300).all()
+    narrow = evaluator(lambda r: 60 * r, 60)
+    refuses("share .* times as many .* drawn by relation", pykeen.targets, narrow, side="head")
+
+
+# -- tasks -----------------------------------------------------------------------------------------
+
+
+def test_a_task_has_each_target_once():
+    scores = Scorer(score_all=lambda users: np.zeros((len(users), 3)))
+    held_out = np.array([2, 0, 0, 0]), np.array([0, 2, 1, 2])
+    seen = np.array([1, 1, 2]), np.array([0, 0, 2])
+    task = Task.of_pairs(scores, held_out, seen, (3, 3))
+    assert [column.tolist() for column in task.targets] == [[0, 0, 2], [1, 2, 0]]
+    assert task.exclude.toarray().tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 1]]
+    assert repr(task) == "Task(3 targets, 2 users, 3 items)"
+    with pytest.raises(InputError, match="at least one target, got none"):
+        Task.of_pairs(scores, (np.array([]), np.array([])), None, (3, 3))
+
+
+# -- TREC files and the rows of ir_measures --------------------------------------------------------
+
+RUN = {
+    "q1": {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1},
+    "q2": {"a": 0.2, "b": 0.3, "e": 0.9, "f": 0.4},
+}
+QRELS = {"q1": {"b": 1, "x": 0}, "q2": {"e": 2, "a": 0}}
+ROW = SimpleNamespace(query_id="q", doc_id="a", score=1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lists_are_ranked_as_a_loop_would(seed):
+    rng = np.random.default_rng(seed)
+    run, qrels, wanted = {}, {}, []
+    for query in sorted(f"q{number}" for number in range(30)):
+        docs = rng.choice(40, rng.integers(8, 15), replace=False)
+        # Few levels of scores: many ties.
+        run[query] = {f"d{doc}": float(rng.integers(0, 6)) for doc in docs}
+        qrels[query] = dict.fromkeys(rng.choice(list(run[query]), rng.integers(1, 4), False), 1)
+        others = [score for doc, score in run[query].items() if doc not in qrels[query]]
+        for doc in sorted(qrels[query]):
+            better = sum(score > run[query][doc] for score in others)
+            tied = sum(score == run[query][doc] for score in others)
+            size = len(qrels[query])
+            wanted.append((query, better, tied, len(others), 90 - size + 1, size))
+    users, better, tied, sampled, items, relevant = map(np.array, zip(*wanted, strict=True))
+    best, worst, drawn = (
+        trec.targets(run, qrels, items=90, ties=rule, rng=seed, filtered=True)
+        for rule in ("optimistic", "pessimistic", "random")
+    )
+    assert np.array_equal(best.ranks, 1 + better)
+    assert np.array_equal(worst.ranks, 1 + better + tied)
+    assert ((best.ranks <= drawn.ranks) & (drawn.ranks <= worst.ranks)).all()
+    assert (drawn.ranks != best.ranks).any()
+    for found, values in ((best.users, users), (best.sampled, sampled), (best.items, items)):
+        assert np.array_equal(found, values)
+    assert not best.replacement
+    assert not best.counts.several
+    lists = trec.targets(run, qrels, items=90, rng=seed)
+    assert lists.items.tolist() == [90] * len(users)
+    assert lists.counts.relevant.max() == relevant.max()
+    alone = relevant == 1
+    assert (lists.places[alone] == 1).all()
+    assert np.array_equal(lists.ranks[alone], drawn.ranks[alone])
+    # The order of a query's targets is that of their scores.
+    scores = [(query, -run[query][doc]) for query in sorted(qrels) for doc in sorted(qrels[query])]
+    for query in set(users.tolist()):
+        mine = np.flatnonzero(users == query)
+        order = sorted(mine, key=lambda row: lists.places[row])
+        assert [scores[row][1] for row in order] == sorted(scores[row][1] for row in mine)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"items": 1}, DesignError, "items must be an integer of at least 2"),
+        ({"items": {"q1": 50}}, DesignError, "items must hold a number for each query.*'q2'"),
+        ({"sampled": 5}, DesignError, "run must hold sampled = 5 items .* got 3 for query 'q1'"),
+        ({"ties": "realistic"}, InputError, "ties must be one of random, optimistic, pessimistic"),
+        ({"relevance": -1}, InputError, "relevance must be"),
+        ({"relevance": 3}, InputError, "qrels of relevance 3 or more must hold at least one row"),
+        ({"run": {}}, InputError, "run must hold at least one row, got none"),
+        (
+            {"run": {"q1": RUN["q1"]}},
+            InputError,
+            "must hold every target, got none for item 'e'",
+        ),
+        ({"run": {"q1": ["a", "b"]}}, InputError, "run must map each query to a dict"),
+        (
+            {"run": {"q1": {"b": "high"}}},
+            ScoreError,
+            "must have a number .* got 'high'",
+        ),
+        ({"run": {**RUN, "q1": {"a": 1.0, "b": float("nan")}}}, ScoreError, "must not be NaN"),
+        ({"run": {**RUN, "q1": {"b": 1.0}}}, DesignError, "at least one item beside the targets"),
+        ({"run": {1: {2: 1.0, 3: 0.5}}}, InputError, r"of query 'q1' \(there are .* such as 1\)"),
+        ({"qrels": {1: {"a": 1}, "b": {"a": 1}}}, InputError, "named by text .* numbers, got both"),
+        ({"run": 7}, InputError, "run must be a path, a dict .*, got int"),
+        ({"run": [1, 2]}, InputError, "got rows without query_id, doc_id, score"),
+        (
+            {"run": [ROW, ROW], "qrels": {"q": {"a": 1}}},
+            InputError,
+            "got document 'a' .* again",
+        ),
+    ],
+)
+def test_bad_runs_get_one_clear_message(change, error, message):
+    given = {"run": RUN, "qrels": QRELS, "items": 50} | change
+    with pytest.raises(error, match=message):
+        trec.targets(**given)
+
+
+@pytest.fixture
+def files(tmp_path):
+    need_library("ir_measures")
+    rows = [f"{q} Q0 {d} 0 {s} tag" for q, docs in RUN.items() for d, s in docs.items()]
+    judged = [f"{q} 0 {d} {r}" for q, docs in QRELS.items() for d, r in docs.items()]
+    run, qrels = tmp_path / "a.run", tmp_path / "a.qrels"
+    run.write_text("\n".join(rows))
+    qrels.write_text("\n".join(judged))
+    return run, qrels
+
+
+def test_files_rows_frames_and_dicts_say_the_same(files):
+    import ir_measures
+    import pandas as pd
+
+    run, qrels = map(str, files)
+    rows = [list(ir_measures.read_trec_run(run)), list(ir_measures.read_trec_qrels(qrels))]
+    frames = [pd.DataFrame(table) for table in rows]
+    objects = [table.astype({"query_id": object, "doc_id": object}) for table in frames]
+    wanted = trec.targets(RUN, QRELS, items=50, ties="pessimistic")
+    assert wanted.ranks.tolist() == [3, 1]
+    for given in (files, (run, qrels), rows, frames, objects):
+        found = trec.targets(*given, items=50, ties="pessimistic")
+        for name in ("ranks", "items", "sampled", "users"):
+            assert np.array_equal(getattr(found, name), getattr(wanted, name))
+    with pytest.raises(InputError, match="got rows without score"):
+        trec.targets(frames[0].drop(columns="score"), QRELS, items=50)
+
+
+def test_bad_files_get_one_clear_message(files, tmp_path):
+    run, qrels = files
+    for given, message in (
+        ((tmp_path / "nowhere", qrels), r"run must be a readable file, got .*nowhere"),
+        ((qrels, qrels), "run must be a TREC file of 6 columns"),
+        ((run, run), "qrels must be a TREC file of 4 columns"),
+    ):
+        with pytest.raises(FileError, match=message):
+            trec.targets(*given, items=50)
+
+
+def test_full_runs_give_what_ir_measures_prints():
+    need_library("ir_measures")
+    from ir_measures import AP, RR, P, R, calc_aggregate, nDCG
+
+    rng = np.random.default_rng(1)
+    run, qrels = {}, {}
+    for query in map(str, range(30)):
+        run[query] = {f"d{place}": float(score) for place, score in enumerate(rng.permutation(12))}
+        relevant = rng.choice(12, rng.integers(1, 6), replace=False)
+        qrels[query] = {f"d{place}": int(rng.integers(1, 4)) for place in relevant}
+    theirs = {
+        "NDCG@3": nDCG @ 3, "NDCG": nDCG, "MRR": RR, "AP@5": AP @ 5, "Precision@3": P @ 3,
+        "Recall@5": R @ 5,
+    }  # fmt: skip
+    found = trec.targets(run, qrels, items=12)
+    exact = unsample.exact(
+        found.ranks, items=found.items, users=found.users, relevance=found.relevance,
+        metrics=list(theirs),
+    )  # fmt: skip
+    said = calc_aggregate(list(theirs.values()), qrels, run)
+    for ours, measure in theirs.items():
+        assert exact[ours].value == pytest.approx(said[measure], rel=0, abs=1e-9)
