@@ -5,10 +5,13 @@ import hashlib
 import numpy as np
 import pytest
 
+import unsample
 from unsample.errors import FileError, InputError
 from unsample.evidence import (
     TIE_RULES,
+    ModelCounts,
     PairCounts,
+    Targets,
     check_ties,
     rank_bin,
     rank_with_ties,
@@ -135,3 +138,80 @@ def test_unnamed_targets_are_numbered_in_any_order():
         place = tie_place(0, u, tie_names(u, b, t), t)
         ranks.append(sorted(zip(u.tolist(), (1 + b + place).tolist(), strict=True)))
     assert ranks[0] == ranks[1]
+
+
+# -- models ---------------------------------------------------------------------------------------
+
+
+def models(rng, users, size=300):
+    """Return two models of the same users, with targets in orders of their own."""
+    found = {}
+    for name in "AB":
+        order = rng.permutation(size)
+        ranks = np.minimum(1 + users[order] % 7 + rng.integers(0, 140, size), 200)
+        found[name] = Targets(ranks, 5000, 199, users=users[order])
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+@pytest.mark.parametrize("several", [False, True])
+def test_counts_are_compared_as_the_ranks_are(several, tmp_path):
+    rng = np.random.default_rng(4)
+    users = rng.integers(0, 120, 300) if several else np.arange(300)
+    given = models(rng, users)
+    counts = ModelCounts.of_targets(given)
+    counts.save(tmp_path / "models.npz")
+    again = ModelCounts.load(tmp_path / "models.npz")
+    assert again.between == counts.between
+    assert dict(again) == dict(counts)
+    options = {"metrics": ["Recall@100", "NDCG@50", "AUC"]}
+    for prior in ({}, {"prior": None}):
+        ours, theirs = (unsample.compare(each, **options, **prior) for each in (again, given))
+        assert ours.matched == theirs.matched == "user"
+        assert ours.warnings == theirs.warnings
+        for one, two in zip(ours.differences, theirs.differences, strict=True):
+            assert (one.value, one.low, one.high) == pytest.approx(
+                (two.value, two.low, two.high), rel=2e-3
+            )
+
+
+def test_models_add_up_over_parts_of_the_users():
+    rng = np.random.default_rng(5)
+    users = rng.integers(0, 120, 300)
+    given = models(rng, users)
+    parts = [
+        ModelCounts.of_targets(
+            {
+                name: Targets(each.ranks[some], 5000, 199, users=each.users[some])
+                for name, each in given.items()
+                for some in [(each.users < 50) == part]
+            }
+        )
+        for part in (True, False)
+    ]
+    added, whole = parts[0] + parts[1], ModelCounts.of_targets(given)
+    assert dict(added) == dict(whole)
+    assert added.between == whole.between
+    assert added["A"].users == whole["A"].users
+    assert added["A"].clusters == whole["A"].clusters
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_users_of_one_model_alone_are_in_no_pair():
+    rng = np.random.default_rng(6)
+    common = rng.integers(1, 60, 400)
+    ranks = {"A": common, "B": np.minimum(common + rng.integers(0, 9, 400), 60)}
+    users = {"A": np.arange(400), "B": np.arange(400) + 100}
+    options = {"items": 600, "sampled": 60, "metrics": "AUC"}
+    ranks["B"] = np.concatenate([ranks["B"][100:], ranks["B"][:100]])  # the same for common users
+    partly = unsample.compare(ranks, users=users, **options)
+    assert partly.matched == "user"
+    assert "A and B have 300 of 400 users in common" in partly.warnings[-1]
+    widths = [
+        np.ptp([each.differences[0].low, each.differences[0].high])
+        for each in (partly, unsample.compare(ranks, users=users, paired=False, **options))
+    ]
+    assert widths[0] < 0.8 * widths[1]
+    targets = {n: Targets(ranks[n], 600, 60, users=users[n]) for n in ranks}
+    counted = unsample.compare(ModelCounts.of_targets(targets), metrics="AUC")
+    assert counted.warnings == partly.warnings

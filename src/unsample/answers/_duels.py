@@ -29,7 +29,7 @@ from unsample.confidence import (
 )
 from unsample.errors import InputError
 from unsample.estimators import Observed
-from unsample.evidence import PoolCounts, RankCounts, part_of_pools
+from unsample.evidence import PoolCounts, RankCounts, difference_part
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric
 
@@ -60,6 +60,8 @@ class _Side:
     #: A score for each sampled rank, if targets share their negatives.
     scores: FloatArray | None = None
     pools: PoolCounts | None = None
+    #: The weight of the targets.
+    weight: float = 1.0
     #: Whether this is the value itself, known from full ranks.
     known: bool = False
     #: Variance that is assumed, not observed, in addition to ``error``: see `DrawnError`.
@@ -244,18 +246,18 @@ class Duels:
         a, b = of_a.pools, of_b.pools
         if a is None or b is None or of_a.scores is None or of_b.scores is None:
             return None
-        if error == 0.0 or a.known != b.known or not np.array_equal(a.pools, b.pools):
+        if error == 0.0:
             return None
-        if a.known:
-            left = 1.0 - a.sampled / (counts.largest_catalogue - 1)
-            left = 1.0 if counts.replacement else left
-            try:
-                part = a.difference_part(b, of_a.scores, of_b.scores, left=left)
-            except InputError:  # the items of a pool differ
-                return None
-            return PooledError(error**2, part)
-        means, shares = a.pool_means(of_a.scores)
-        return PooledError(0.0, part_of_pools(means - b.pool_means(of_b.scores)[0], shares))
+        left = 1.0 - a.sampled / (counts.largest_catalogue - 1)
+        try:
+            part = difference_part(
+                (a, of_a.scores, of_a.weight),
+                (b, of_b.scores, of_b.weight),
+                left=1.0 if counts.replacement else left,
+            )
+        except InputError:  # the pools differ
+            return None
+        return PooledError(error**2, part)
 
     def _exact_limits(self, metric: Metric, a: Model, b: Model) -> tuple[float, float]:
         """Return limits of the difference that hold for any number of targets."""
@@ -349,8 +351,8 @@ class Duels:
             scores = found.scores[certainty.counts.low - 1] / certainty.counts.scale
             added = self.pairing.of_scores(model, metric, scores)
             error = found.error.standard_error(self.level, end)
-            pools = certainty.pools
-            sides.append(_Side(found.expected, error, added, found.scores, pools))
+            pools, weight = certainty.pools, float(certainty.counts.weight.sum())
+            sides.append(_Side(found.expected, error, added, found.scores, pools, weight))
         return replace(entrant, sides=(sides[0], sides[1]))
 
     def _added_to(self, metric: Metric, bound: AffineBound, model: Model) -> Added | None:

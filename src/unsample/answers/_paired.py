@@ -36,7 +36,8 @@ class Added:
         """Return the variance of the mean, for newly drawn users."""
         if self.by_user is None:
             assert self.counts is not None
-            return self.counts.variance_of_mean(self.scores)
+            alone = self.counts.clusters is None
+            return self.counts.variance_of_mean(self.scores) * (self.few if alone else 1.0)
         return self.few * float(self.by_user @ self.by_user)
 
     @property

@@ -14,9 +14,10 @@ Cells keep the sum of the weights and of the squared weights, which is what erro
 from unsample.evidence._catalogues import group_catalogues, group_with_shares, size_ranges
 from unsample.evidence._cells import DesignCells, refuse_joint
 from unsample.evidence._columns import distinct_rows, in_parts
-from unsample.evidence._counts import RankCounts
-from unsample.evidence._drawn import DrawnPart, freedom_of, part_of_pools
+from unsample.evidence._counts import RankCounts, design_columns, pair_keys
+from unsample.evidence._drawn import DrawnPart, freedom_of
 from unsample.evidence._pairs import (
+    PAIR_KEYS,
     RANK_STEPS,
     RANKS_ALONE,
     SIZE_STEPS,
@@ -29,6 +30,7 @@ from unsample.evidence._pairs import (
 from unsample.evidence._pools import (
     NEGATIVES,
     PoolCounts,
+    difference_part,
     numbered,
     shared_pools,
 )
@@ -53,6 +55,7 @@ from unsample.evidence._users import (
 
 __all__ = [
     "NEGATIVES",
+    "PAIR_KEYS",
     "RANKS_ALONE",
     "RANK_STEPS",
     "SIZE_STEPS",
@@ -69,7 +72,9 @@ __all__ = [
     "beats_of",
     "check_ties",
     "compare_lists",
+    "design_columns",
     "deviations_of_mean",
+    "difference_part",
     "distinct_rows",
     "distinct_users",
     "freedom_of",
@@ -78,7 +83,7 @@ __all__ = [
     "in_parts",
     "number_users",
     "numbered",
-    "part_of_pools",
+    "pair_keys",
     "place_halves",
     "rank_bin",
     "rank_in_lists",

@@ -37,6 +37,7 @@ from unsample.evidence._columns import (
     read_columns,
     save_arrays,
 )
+from unsample.evidence._drawn import DrawnPart, more_cautious, smoothed
 from unsample.evidence._pairs import PAIR_KEYS, PairCounts, rank_bin, size_on_grid
 from unsample.evidence._pools import PoolCounts
 from unsample.evidence._users import check_weights, number_users, relevant_and_place
@@ -301,6 +302,28 @@ class RankCounts:
             shares = metric.shares(np.full(size, size), places)
             best.append(shares @ metric.weights(places, self.largest_catalogue))
         return float(np.average(best, weights=[weight for _, weight in self.sizes]))
+
+    def items_part(self, scores: FloatArray, *, left: float = 1.0) -> DrawnPart:
+        """Return the shared items' part of the variance of the mean of ``scores[r - 1]``.
+
+        ``left`` is the share of the catalogue that a pool drawn without replacement leaves out. The
+        variance is multiplied by it.
+        """
+        assert self.pools is not None
+        total, sampled = float(self.weight.sum()), self.pools.sampled
+        squares = self.weight_squared
+        if self.clusters is not None:
+            # Each target has noise of its own, whoever its user is.
+            squares = self.weight**2 / np.maximum(self.count, 1)
+        found = []
+        for score in (scores, smoothed(scores)):
+            rise = np.diff(score)[self.low - 2] * (self.low > 1)
+            beaten = self.low - 1.0
+            each = squares * rise**2 * beaten * (sampled - beaten) / sampled
+            twice = (1.0 - 1.0 / sampled) * float(each.sum()) / total**2
+            effects = self.pools.effects(score, total)
+            found.append(self.pools.part(*effects, twice=twice, left=left))
+        return more_cautious(*found)
 
     def take(self, cells: BoolArray) -> RankCounts:
         """Return some of the cells, without the users of their targets."""

@@ -9,9 +9,11 @@ times both scores.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +21,20 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.errors import FileError, InputError
-from unsample.evidence._columns import distinct_rows, read_columns
+from unsample.evidence._columns import (
+    check_format,
+    distinct_rows,
+    load_arrays,
+    part_of,
+    read_columns,
+    save_arrays,
+)
 
 if TYPE_CHECKING:
     from unsample.evidence._counts import RankCounts
+    from unsample.evidence._targets import Targets
 
+_FORMAT = "unsample.ModelCounts/3"
 #: What tells pair cells apart.
 PAIR_KEYS = ("sampled", "items", "bin", "relevant", "place")
 #: Ranks up to this stand alone; after it a bin is one part in so many of its rank.
@@ -208,6 +219,19 @@ class ModelCounts(Mapping[str, "RankCounts"]):
         return len(self.models)
 
     @classmethod
+    def of_targets(cls, targets: Mapping[str, Targets]) -> ModelCounts:
+        """Count models whose targets are in memory; without users, these are their positions."""
+        sides = {
+            name: (np.arange(len(each.ranks)) if each.users is None else each.users, each.cells)
+            for name, each in targets.items()
+        }
+        between = {
+            (a, b): PairCounts.of_users(*sides[a], other=(*sides[b], None))
+            for a, b in combinations(targets, 2)
+        }
+        return cls({name: each.counts for name, each in targets.items()}, between)
+
+    @classmethod
     def merge(cls, parts: Iterable[ModelCounts]) -> ModelCounts:
         """Add up models that were counted in parts, each user being in one of them."""
         each = list(parts)
@@ -223,3 +247,40 @@ class ModelCounts(Mapping[str, "RankCounts"]):
             {name: type(found[0]).merge(found) for name, found in models.items()},
             {pair: PairCounts.merge(found) for pair, found in between.items()},
         )
+
+    def __add__(self, other: object) -> ModelCounts:
+        if not isinstance(other, ModelCounts):
+            return NotImplemented
+        return ModelCounts.merge((self, other))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to an ``.npz`` file, all or nothing."""
+        names = list(self.models)
+        fields = {"format": np.asarray(_FORMAT), "names": np.asarray(names)}
+        parts: dict[str, RankCounts | PairCounts] = {
+            f"model{place}": self.models[name] for place, name in enumerate(names)
+        }
+        for (a, b), pairs in self.between.items():
+            parts[f"pair{names.index(a)},{names.index(b)}"] = pairs
+        for start, part in parts.items():
+            fields |= {f"{start}_{key}": values for key, values in part.arrays().items()}
+        save_arrays(path, fields)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ModelCounts:
+        """Read what `save` wrote."""
+        from unsample.evidence._counts import RankCounts
+
+        fields, source = load_arrays(path), repr(str(path))
+        check_format(fields, _FORMAT, source)
+        names = [str(name) for name in np.ravel(fields.get("names", np.empty(0, dtype=np.str_)))]
+        models = {
+            name: RankCounts.from_arrays(part_of(fields, f"model{place}_"), f"{name} in {source}")
+            for place, name in enumerate(names)
+        }
+        between = {
+            (names[a], names[b]): PairCounts.from_arrays(part_of(fields, f"pair{a},{b}_"), source)
+            for a, b in combinations(range(len(names)), 2)
+            if f"pair{a},{b}_weight" in fields
+        }
+        return cls(models, between)
