@@ -557,7 +557,7 @@ def test_scores_of_a_pool_are_targets_with_outcomes():
     for wrong, words in (
         ((own, others[:5]), "others must be one score for each item"),
         ((own, others * np.nan), "others must not be NaN"),
-        (([], others), "own must be a list"),
+        (([], others), "own and others must hold scores, got 0"),
     ):
         with pytest.raises(ScoreError, match=words):
             shared_targets(*wrong, items=600)

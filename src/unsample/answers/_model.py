@@ -13,7 +13,6 @@ from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._published import Published
 from unsample.evidence import RankCounts, Targets, distinct_rows, distinct_users
-from unsample.metrics import Metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +66,6 @@ class Model:
         if self.targets.filtered:
             return np.bincount(self.keys[1]).astype(np.float64)
         return np.ones(len(self.keys[0]))
-
-    def totals(self, metric: Metric, scores: FloatArray) -> FloatArray:
-        """Return the sum of each user's target scores, weighted as in the metric."""
-        assert self.targets is not None
-        if self.counts.several:
-            scores = scores * metric.shares(*self.targets.relevant_and_place)
-        return np.bincount(self.keys[1], scores, minlength=len(self.keys[0])).astype(np.float64)
 
     @cached_property
     def cells(self) -> tuple[IntArray, IntArray]:

@@ -48,29 +48,16 @@ def check_lengths(cells: object, names: Iterable[str]) -> None:
 
 def merge_equal(cells: object, keys: tuple[str, ...], sums: tuple[str, ...] = SUMS) -> None:
     """Sort the rows of a frozen object by their keys, and add up rows whose keys are equal."""
-    names = (*keys, *sums)
-    whole = {name: getattr(cells, name) for name in names}
-    parts = [
-        _merged({name: whole[name][rows] for name in names}, keys, sums)
-        for rows in in_parts(len(whole[keys[0]]))
-    ]
-    found = parts[0] if parts else whole
-    if len(parts) > 1:
-        together = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        found = _merged(together, keys, sums)
+    columns = np.stack([getattr(cells, name) for name in keys])
+    if not columns.size:
+        return
+    order = np.lexsort(columns[::-1])
+    columns = columns[:, order]
+    starts = np.flatnonzero(first_of_equal(columns))
+    found = dict(zip(keys, columns[:, starts], strict=True))
+    found |= {name: np.add.reduceat(getattr(cells, name)[order], starts) for name in sums}
     for name, values in found.items():
         object.__setattr__(cells, name, values)
-
-
-def _merged(
-    columns: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...], sums: tuple[str, ...]
-) -> dict[str, npt.NDArray[Any]]:
-    """Return rows sorted by their keys, equal ones added up."""
-    order = np.lexsort([columns[name] for name in reversed(keys)])
-    sorted_keys = np.stack([columns[name] for name in keys])[:, order]
-    starts = np.flatnonzero(first_of_equal(sorted_keys))
-    found = dict(zip(keys, sorted_keys[:, starts], strict=True))
-    return found | {name: np.add.reduceat(columns[name][order], starts) for name in sums}
 
 
 def distinct_rows(rows: IntArray) -> tuple[IntArray, npt.NDArray[np.intp]]:
@@ -206,17 +193,14 @@ def as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
 
 def check_weight_sums(weight: FloatArray, squared: FloatArray) -> None:
     """Refuse sums of weights and of squared weights that are impossible."""
-    for rows in in_parts(len(weight)):
-        sums = np.stack([weight[rows], squared[rows]])
-        bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
-        refuse_where(bad, "weights must be finite and not negative", sums[0], InputError)
-    for rows in in_parts(len(weight)):
-        # The sum of squares of a cell, in units of a weight.
-        each = weight[rows]
-        with np.errstate(over="ignore"):  # infinite is extreme
-            typical = np.divide(squared[rows], each, out=np.zeros(len(each)), where=each > 0)
-        bad = _extreme(typical) | ((each > 0) & (typical == 0))
-        refuse_where(bad, _WEIGHT_RULE, each, InputError, _WEIGHT_HINT)
+    sums = np.stack([weight, squared])
+    bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
+    refuse_where(bad, "weights must be finite and not negative", weight, InputError)
+    # The sum of squares of a cell, in units of a weight.
+    with np.errstate(over="ignore"):  # infinite is extreme
+        typical = np.divide(squared, weight, out=np.zeros(len(weight)), where=weight > 0)
+    bad = _extreme(typical) | ((weight > 0) & (typical == 0))
+    refuse_where(bad, _WEIGHT_RULE, weight, InputError, _WEIGHT_HINT)
     if not weight.sum() > 0:
         raise InputError("weights must not all be zero: there is nothing to estimate from")
 
