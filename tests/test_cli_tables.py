@@ -8,6 +8,7 @@ import pytest
 
 from tests.doors import scored_rows
 from unsample.evidence import RankCounts
+from unsample.tables import sql
 
 RANKS = [1, 1, 2, 5, 9, 10]
 DESIGN = ["--items", "100", "--sampled", "9"]
@@ -42,33 +43,21 @@ def test_standard_input_and_saved_counts(ranks, tmp_path, run):
     assert "left out" in err
 
 
-def test_a_group_by_query_of_a_warehouse_is_read_as_its_rows_are(tmp_path, run):
-    """The query that the documentation shows, on scores."""
+def test_the_printed_query_is_read_as_its_rows_are(tmp_path, run):
     duckdb = pytest.importorskip("duckdb")
-    frame = scored_rows(10)
-    frame.write_parquet(tmp_path / "scores.parquet")
-    table = duckdb.sql(
-        f"""
-        WITH targets AS (
-            SELECT "user", MAX(score) AS aim, MAX(item) AS goal
-            FROM '{tmp_path}/scores.parquet' WHERE target GROUP BY "user"
-        ),
-        users AS (
-            SELECT s."user", COUNT(*) AS sampled,
-                   COUNT(CASE WHEN s.score > t.aim THEN 1 END) AS better,
-                   COUNT(CASE WHEN s.score = t.aim THEN 1 END) AS tied
-            FROM '{tmp_path}/scores.parquet' AS s JOIN targets AS t ON s."user" = t."user"
-            WHERE s.item <> t.goal GROUP BY s."user"
-        )
-        SELECT sampled, better, tied, COUNT(*) AS "count" FROM users GROUP BY sampled, better, tied
-        """
-    )
-    table.write_csv(str(tmp_path / "counts.csv"))
-    table.write_parquet(str(tmp_path / "counts.parquet"))
+    scored_rows(10).write_parquet(tmp_path / "scores.parquet")
+    given = f"'{tmp_path}/scores.parquet'"
+    text = sql(items=50, rows="scores", columns={"item": "item"}, table=given)
+    with duckdb.connect() as connection:
+        table = connection.sql(text)
+        table.write_csv(str(tmp_path / "counts.csv"))
+        table.write_parquet(str(tmp_path / "counts.parquet"))
     answers = {
-        run("estimate", tmp_path / name, "--items", 50, "--json")[:2]
-        for name in ("counts.csv", "counts.parquet", "scores.parquet")
-    }
+        run("estimate", tmp_path / name, *options, "--json")[:2]
+        for name, *options in (
+            ("counts.csv",), ("counts.parquet",), ("scores.parquet", "--items", 50)
+        )
+    }  # fmt: skip
     assert len(answers) == 1
     assert json.loads(answers.pop()[1])["users"] == 60
 

@@ -161,7 +161,7 @@ def test_import_loads_nothing_heavy():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"numpy", "scipy", "narwhals", "typer", "rich"} & set(loaded)
+    assert not {"numpy", "scipy", "duckdb", "typer", "rich"} & set(loaded)
 
 
 def test_estimates_agree_with_a_simulated_truth_in_the_large():

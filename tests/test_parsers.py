@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.doors import read_counts, read_targets
 from unsample import estimators, metrics
 from unsample._checks import check_integer, check_real
 from unsample.adapters import trec
@@ -19,7 +20,6 @@ from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
 from unsample.errors import FileError, InputError, MethodError, UnsampleError, UnsampleWarning
 from unsample.evidence import RankCounts
-from unsample.tables import read_counts, read_targets
 
 ITEMS, SAMPLED = 100, 9
 QRELS = {"q1": {"d1": 1}, "q2": {"d5": 2}}

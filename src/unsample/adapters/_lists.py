@@ -61,7 +61,7 @@ class Counting:
                 items=items,
                 sampled=sampled,
                 replacement=replacement,
-                rng=generator,
+                uniforms=tuple(generator.random((3, len(ranks)))),
             )
         return Targets(
             ranks,

@@ -45,6 +45,7 @@ from unsample.evidence._ties import (
     tie_names,
     tie_place,
     tie_seed,
+    tie_uniforms,
 )
 from unsample.evidence._users import (
     deviations_of_mean,
@@ -97,4 +98,5 @@ __all__ = [
     "tie_names",
     "tie_place",
     "tie_seed",
+    "tie_uniforms",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def rank_in_lists(
     items: IntArray,
     sampled: IntArray,
     replacement: bool,
-    rng: np.random.Generator,
+    uniforms: tuple[FloatArray, ...],
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return ranks, sample sizes and places of targets in a list with all those of their user.
 
@@ -108,15 +109,65 @@ def rank_in_lists(
     refuse_where(rivals < 1, "items must exceed the relevant items of a user", items, RankError)
     full = (sampled == rivals) & (not replacement)
     several = (relevant > 1) & ~full
+    drawn = np.where(full, 0, sampled)
+    by_chance, by_place, by_rank = uniforms
     if replacement:
-        others = rng.binomial(sampled, (relevant - 1) / np.maximum(items - 1, 1))
+        others = _drawn(by_chance, drawn, (relevant - 1) / np.maximum(items - 1, 1))
         share = np.divide(place - 1, relevant - 1, out=np.zeros(len(place)), where=relevant > 1)
-        above = rng.binomial(others, share)
+        above = _drawn(by_place, others, share)
     else:
-        drawn = np.where(full, 0, sampled)
-        others = rng.hypergeometric(relevant - 1, rivals, drawn)
-        above = rng.hypergeometric(place - 1, relevant - place, others)
-    kept = rng.hypergeometric(better, sampled - better, sampled - others)
+        others = _drawn_once(by_chance, relevant - 1, rivals, drawn)
+        above = _drawn_once(by_place, place - 1, relevant - place, others)
+    # Those that stay are the others of those that are replaced, which are few.
+    kept = better - _drawn_once(by_rank, better, sampled - better, others)
     ranks = np.where(several, 1 + kept + above, 1 + better)
     ranks = np.where(full, better + place, ranks)
     return ranks, np.where(full, items - 1, sampled), place
+
+
+def _drawn(uniform: FloatArray, draws: IntArray, chance: FloatArray) -> IntArray:
+    """Return how many of some draws succeed, as the binomial law puts each uniform number."""
+    with np.errstate(divide="ignore"):
+        first = np.exp(draws * np.log1p(-chance))
+        odds = np.divide(chance, 1 - chance, out=np.full(len(chance), np.inf), where=chance < 1)
+    found = _inverse(uniform, first, lambda k: (draws - k) / (k + 1) * odds, draws)
+    return np.where(chance >= 1, draws, found)
+
+
+def _drawn_once(uniform: FloatArray, good: IntArray, bad: IntArray, draws: IntArray) -> IntArray:
+    """Return how many draws without replacement hit good ones, by the hypergeometric law."""
+    from scipy.special import gammaln
+
+    least = np.maximum(0, draws - bad)
+
+    def log_choose(n: IntArray, k: IntArray) -> FloatArray:
+        return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+    first = np.exp(
+        log_choose(good, least) + log_choose(bad, draws - least) - log_choose(good + bad, draws)
+    )
+    most = np.minimum(good, draws)
+
+    def ratio(k: int) -> FloatArray:
+        hits = least + k
+        missed = np.maximum(bad - draws + hits + 1, 1)
+        return np.asarray((good - hits) * (draws - hits) / ((hits + 1) * missed))
+
+    return np.asarray(least + _inverse(uniform, first, ratio, most - least))
+
+
+def _inverse(
+    uniform: FloatArray, first: FloatArray, ratio: Callable[[int], FloatArray], most: IntArray
+) -> IntArray:
+    """Return the least number whose chances, from that of 0 on, add up to the uniform number."""
+    found = np.zeros(len(uniform), dtype=np.int64)
+    chance, total = first.copy(), first.copy()
+    for k in range(int(most.max(initial=0))):
+        going = (total < uniform) & (k < most)
+        if not going.any():
+            break
+        found += going
+        with np.errstate(over="ignore", invalid="ignore"):
+            chance = np.where(k < most, chance * ratio(k), 0.0)
+        total += chance
+    return found
