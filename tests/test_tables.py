@@ -388,7 +388,7 @@ def test_arrays_are_counted_without_any_engine():
     code = (
         "import sys; sys.modules['duckdb'] = None; import unsample;"
         "from unsample.tables import read_counts;"
-        "unsample.estimate([1, 2, 5] * 40, items=50, sampled=9, metrics='AUC', resamples=0);"
+        "unsample.estimate([1, 2, 5] * 40, items=50, sampled=9, metrics='AUC');"
         "read_counts({'rank': [1, 2], 'user': ['a', 'b']}, items=50, sampled=9);"
         "loaded = {'narwhals', 'polars', 'pandas', 'pyarrow', 'pyspark'} & {*sys.modules};"
         "sys.exit(str(loaded) if loaded else 0)"
@@ -675,3 +675,24 @@ def test_lists_are_ranks_of_relevant_items(name, tmp_path, monkeypatch):
     counts = read_counts(DOORS[name](frame, tmp_path, monkeypatch), **DESIGN)[""]
     ranges = list(zip(counts.low.tolist(), counts.high.tolist(), strict=True))
     assert ranges == [(1, 1), (2, 2), (4, 10)]
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_several_relevant_items_of_a_list_are_those_of_scores(replacement):
+    rng = np.random.default_rng(8)
+    lists = [rng.permutation(40)[:12].tolist() for _ in range(30)]
+    wanted = [rng.choice(row, 3, replace=False).tolist() for row in lists]
+    frame = pl.DataFrame({"user": range(30), "recommended": lists, "relevant": wanted})
+    rows = [
+        {"user": user, "item": item, "score": -float(place), "target": item in wanted[user]}
+        for user, row in enumerate(lists)
+        for place, item in enumerate(row)
+    ]
+    options = {"items": 500, "sampled": 9, "replacement": replacement}
+    assert read_counts(frame, **options) == read_counts(pl.DataFrame(rows), **options)
+    short = frame.with_columns(recommended=pl.col("recommended").list.head(4))
+    counts = read_counts(short, **options)[""]
+    assert counts.total == 90
+    assert (counts.high[counts.low < counts.high] == 10).all()
+    with pytest.raises(DesignError, match="sampled must be at least the other items"):
+        read_counts(frame, items=500, sampled=3)

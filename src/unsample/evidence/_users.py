@@ -127,7 +127,7 @@ def rank_in_lists(
 
 def _drawn(uniform: FloatArray, draws: IntArray, chance: FloatArray) -> IntArray:
     """Return how many of some draws succeed, as the binomial law puts each uniform number."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         first = np.exp(draws * np.log1p(-chance))
         odds = np.divide(chance, 1 - chance, out=np.full(len(chance), np.inf), where=chance < 1)
     found = _inverse(uniform, first, lambda k: (draws - k) / (k + 1) * odds, draws)

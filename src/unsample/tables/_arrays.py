@@ -11,15 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import BoolArray, FloatArray, IntArray, as_index, as_rng
-from unsample.errors import FileError, InputError
+from unsample.errors import DesignError, FileError, InputError
 from unsample.evidence import (
     PoolCounts,
+    RankCounts,
     Targets,
     TieRule,
     beats_of,
     compare_lists,
+    design_columns,
     number_users,
     numbered,
+    pair_keys,
     rank_in_lists,
     tie_names,
     tie_place,
@@ -127,6 +130,15 @@ def _broken(rule: Rule, columns: Columns) -> BoolArray:
 
 
 @dataclass(frozen=True, eq=False)
+class Ranged:
+    """Targets of which some are only known to lie after the end of a list."""
+
+    counts: RankCounts
+    users: npt.NDArray[Any]
+    cells: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Reading:
     """How checked rows become targets."""
 
@@ -139,17 +151,68 @@ class Reading:
     filtered: bool
     shared: bool
 
-    def by_model(self, columns: Columns) -> dict[str, Targets]:
+    def by_model(self, columns: Columns) -> dict[str, Targets | Ranged]:
         """Return the targets of each model, in the order in which they come."""
         if "model" not in columns:
-            return {"": self.targets(columns)}
+            return {"": self._read(columns)}
         models, first, place = np.unique(columns["model"], return_index=True, return_inverse=True)
         order = np.argsort(first)
         models, rows = models[order], [np.flatnonzero(place.reshape(-1) == n) for n in order]
         return {
-            str(model): self.targets({role: values[some] for role, values in columns.items()})
+            str(model): self._read({role: values[some] for role, values in columns.items()})
             for model, some in zip(models, rows, strict=True)
         }
+
+    def _read(self, columns: Columns) -> Targets | Ranged:
+        return self._of_lists(columns) if self.layout.rows == "lists" else self.targets(columns)
+
+    def _of_lists(self, rows: Columns) -> Ranged:
+        """Return relevant items of recommended lists, as a uniform sample would have them."""
+        size, users = len(rows["better"]), rows["user"]
+        items, sampled = self._design(rows, size)
+        user, better = number_users(users, size), rows["better"].astype(np.int64)
+        relevant = np.bincount(as_index(user))[user]
+        if (better > sampled).any():
+            place = int(np.argmax(better > sampled))
+            raise DesignError(
+                f"sampled must be at least the other items of a list, got {int(sampled[place])}, "
+                f"but {int(better[place])} come before a relevant item of {self.source}"
+            )
+        low, places = 1 + better, np.ones(size, dtype=np.int64)
+        if self.filtered:
+            items = items - relevant + 1
+        else:
+            low, sampled, places = rank_in_lists(
+                better,
+                user,
+                -rows["number"],
+                items=items,
+                sampled=np.minimum(sampled, items - relevant),
+                replacement=self.replacement,
+                uniforms=self._uniforms(users, rows["item"]),
+            )
+        high = np.where(rows["position"] == 0, sampled + 1, low)
+        counts = RankCounts.from_ranks(
+            high,
+            lowest=low,
+            items=items,
+            sampled=sampled,
+            users=users,
+            places=places,
+            filtered=self.filtered,
+            replacement=self.replacement,
+        )
+        columns = design_columns(items, sampled, size, self.replacement) | {"high": high}
+        columns |= {} if self.filtered else {"relevant": relevant, "place": places}
+        return Ranged(counts, users, pair_keys(columns))
+
+    def _design(self, rows: Columns, size: int) -> list[IntArray]:
+        """Return the sizes of catalogues and of samples, of each row."""
+        given = self.layout.given
+        return [
+            np.broadcast_to(given[name], size) if name in given else rows[name].astype(np.int64)
+            for name in ("items", "sampled")
+        ]
 
     def targets(self, columns: Columns) -> Targets:
         """Return the targets of one model: of scored rows, or of those of one target each."""
@@ -210,10 +273,7 @@ class Reading:
             rows = {role: values[rows["relevance"] > 0] for role, values in rows.items()}
         given, users = self.layout.given, rows.get("user")
         size = len(rows["better"])
-        items, sampled = (
-            np.broadcast_to(given[name], size) if name in given else rows[name].astype(np.int64)
-            for name in ("items", "sampled")
-        )
+        items, sampled = self._design(rows, size)
         names = _target_names(rows)
         ranks, places = self._ranks(rows, names), None
         if self.layout.scored and size:

@@ -24,7 +24,7 @@ from unsample.evidence import (
     pair_keys,
     tie_seed,
 )
-from unsample.tables._arrays import Columns, Reading, checked_columns, refusal
+from unsample.tables._arrays import Columns, Ranged, Reading, checked_columns, refusal
 from unsample.tables._layout import (
     LISTS,
     MODELS,
@@ -129,7 +129,11 @@ def read_targets(
     """Read a table target by target; the parameters are those of `read_counts`."""
     asked = _asked(items, sampled, read, by, replacement, filtered, negatives)
     reading, rows = _one_by_one(source, asked)
-    return reading.by_model(rows)
+    found = reading.by_model(rows)
+    targets = {name: each for name, each in found.items() if isinstance(each, Targets)}
+    if len(targets) < len(found):
+        raise InputError("lists are counted, and not read target by target; use read_models")
+    return targets
 
 
 def read_full_ranks(source: Any, *, items: Any = None, rng: Any = 0) -> Targets:
@@ -529,7 +533,7 @@ def _saved(saved: Arrays, asked: _Asked) -> ModelCounts:
     return ModelCounts({"": RankCounts.from_arrays(saved.columns, saved.name)}, {})
 
 
-def _of_targets(targets: Mapping[str, Targets], *, pair: bool) -> ModelCounts:
+def _of_targets(targets: Mapping[str, Targets | Ranged], *, pair: bool) -> ModelCounts:
     between = {}
     for one, other in combinations(targets, 2) if pair else ():
         (users, cells), (others, second) = (
@@ -539,7 +543,9 @@ def _of_targets(targets: Mapping[str, Targets], *, pair: bool) -> ModelCounts:
     return ModelCounts({name: each.counts for name, each in targets.items()}, between)
 
 
-def _pair_cells(targets: Targets) -> IntArray:
+def _pair_cells(targets: Targets | Ranged) -> IntArray:
+    if isinstance(targets, Ranged):
+        return targets.cells
     relevant, place = targets.relevant_and_place
     size = len(targets.ranks)
     columns = design_columns(targets.items, targets.sampled, size, targets.replacement)
