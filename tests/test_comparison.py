@@ -163,7 +163,11 @@ def _counts_among(items):
         ({"correction": "hom"}, InputError, "did you mean holm"),
         ({"items": None}, DesignError, "items and sampled"),
         ({"users": {"a": [1, 2]}}, InputError, "none for b"),
-        ({"users": {"a": [1, 2], "b": [1, 3]}, "paired": True}, InputError, "such as 2"),
+        (
+            {"users": {"a": [1, 2], "b": [1, 3]}, "paired": True},
+            InputError,
+            "have 1 of 2 users",
+        ),
         ({"models": {"a": [1, 2], "b": [1]}, "paired": True}, InputError, "2 targets of a and 1"),
         ({"models": {"a": [1, 2], "b": [1, 99]}}, InputError, "99"),
         ({"models": {"a": _counts_among(100), "b": _counts_among(200)}}, DesignError, "one catal"),
@@ -225,7 +229,7 @@ def test_labels_of_an_index_pair_ranks_and_unlike_ones_do_not(ranks):
     unlike = {"first": first, "behind": behind.rename(lambda label: f"{label}!")}
     result = unsample.compare(unlike, **options)
     assert not result.paired
-    assert "labels in the index of first that behind does not have" in result.warnings[-1]
+    assert "no labels in the index of first that behind has too" in result.warnings[-1]
     # Without an index on both sides there is only the position.
     assert unsample.compare({"first": first, "behind": ranks["behind"]}, **options).paired
 

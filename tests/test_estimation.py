@@ -127,7 +127,7 @@ def test_import_loads_nothing_heavy():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"numpy", "scipy", "narwhals", "typer", "rich"} & set(loaded)
+    assert not {"numpy", "scipy", "duckdb", "typer", "rich"} & set(loaded)
 
 
 def test_an_estimate_says_in_a_line_what_is_wrong_with_it():

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,14 +5,11 @@ from hypothesis import strategies as st
 
 from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
 from unsample.evidence import (
-    TIE_RULES,
-    Comparisons,
     RankCounts,
     Targets,
-    check_ties,
     group_catalogues,
     rank_in_lists,
-    rank_with_ties,
+    size_on_grid,
 )
 from unsample.law import Law
 from unsample.metrics import parse
@@ -49,7 +44,7 @@ def test_effective_number_of_targets_under_weights():
 def test_cells_know_how_many_relevant_items_their_users_have():
     alone = _count([1, 2, 2, 5], users=["a", "b", "c", "d"])
     assert alone == _count([1, 2, 2, 5])
-    assert alone.whose is None
+    assert alone.clusters is None
     shared = _count([1, 2, 2, 5], users=["a", "b", "a", "c"])
     assert (shared.users, shared.total, shared.several) == (3, 4, True)
     assert list(zip(shared.low, shared.relevant, shared.place, strict=True)) == [
@@ -71,7 +66,8 @@ def test_weights_are_those_of_users():
         _count([1, 2, 3], users=[7, 7, 8], weights=[0.5, 0.5, 1.0])
     filtered = _count([1, 2, 3], users=[7, 7, 8], weights=[1.0, 2.0, 3.0], filtered=True)
     assert filtered.relevant.tolist() == [1, 1, 1]
-    assert filtered.whose.users.tolist() == [3.0, 3.0]
+    assert filtered.effective_users == pytest.approx(2.0)
+    assert filtered.users == 2
 
 
 def test_targets_weigh_as_they_count_in_the_metric_of_their_user():
@@ -120,18 +116,17 @@ def test_merged_and_saved_counts_know_their_users(tmp_path):
     some = _count([1, 2, 2], users=["a", "a", "b"])
     both = some + _count([3, 3])
     assert (both.users, both.total) == (4, 5)
-    assert both.whose is not None
     weighed = both.for_metric(parse("Recall@2"))
     slow = [np.mean([1, 1]), 1.0, 0.0, 0.0]
     scores = (weighed.low <= 2).astype(float)
     assert weighed.weight @ scores / weighed.weight.sum() == pytest.approx(np.mean(slow))
     expected = np.var(slow, ddof=1) / 4
     assert weighed.variance_of_mean(scores) == pytest.approx(expected)
-    for name in ("counts.npz", "counts.json"):
-        both.save(tmp_path / name)
-        again = RankCounts.load(tmp_path / name)
-        assert again == both
-        assert again.for_metric(parse("Recall@2")).variance_of_mean(scores) == expected
+    both.save(tmp_path / "counts.npz")
+    again = RankCounts.load(tmp_path / "counts.npz")
+    assert again == both
+    assert again.clusters == both.clusters
+    assert again.for_metric(parse("Recall@2")).variance_of_mean(scores) == pytest.approx(expected)
 
 
 def _list_rank_counts(better, place, relevant, items, sampled, replacement, size=40_000):
@@ -204,14 +199,6 @@ def test_targets_are_counted_as_their_ranks_are():
     assert Targets(np.array([1, 2, 2]), 100, 9, **columns).counts == _count([1, 2, 2], **columns)
 
 
-def test_comparisons_are_counted_under_a_tie_rule():
-    comparisons = _of([0, 4], [3, 0], items=100)
-    best = RankCounts.from_comparisons(comparisons, ties="optimistic")
-    assert best == _count([1, 5])
-    worst = RankCounts.from_comparisons(comparisons, ties="pessimistic", replacement=False)
-    assert worst == _count([4, 5], replacement=False)
-
-
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
@@ -254,8 +241,6 @@ def test_columns_of_different_lengths_and_no_cells_are_refused():
     columns = dict.fromkeys(("sampled", "items", "low", "high", "count"), np.array([5, 5]))
     with pytest.raises(InputError, match="equally long"):
         RankCounts(**columns, weight=np.ones(2), weight_squared=np.ones(1))
-    with pytest.raises(InputError, match="equally long"):
-        Comparisons(*[np.array([5, 5])] * 4, np.array([5]))
     empty = dict.fromkeys(columns, np.array([], dtype=np.int64))
     with pytest.raises(RankError, match="at least one cell"):
         RankCounts(**empty, weight=np.ones(0), weight_squared=np.ones(0))
@@ -331,10 +316,6 @@ def test_bad_input_is_refused(ranks, options, error, words):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.json", "{", "not JSON"),
-        ("a.json", "[1]", "JSON object"),
-        ("a.json", "{}", "must hold unsample.RankCounts"),
-        ("a.json", json.dumps({"format": "unsample.RankCounts/1"}), "lacks count"),
         ("a.npz", "nonsense", "cannot read rank counts"),
         ("missing.npz", None, "cannot read rank counts"),
     ],
@@ -349,13 +330,18 @@ def test_bad_files_are_refused(tmp_path, name, content, words):
 def test_unwritable_places_are_refused(tmp_path):
     with pytest.raises(FileError, match="cannot write"):
         _count([1]).save(tmp_path / "no" / "such" / "folder.npz")
-    with pytest.raises(FileError, match=r"\.npz or \.json"):
+    with pytest.raises(FileError, match=r"must end in \.npz"):
         _count([1]).save(tmp_path / "counts.pkl")
 
 
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
+        ("format", "unsample.RankCounts/2", "must be counted again from their ranks"),
+        ("count", None, "lacks count"),
+        ("users", 1.5, "a whole number of users"),
+        ("users", 0, "users in the file"),
+        ("clusters_first", [[9, 100, 7, 2, 0]], "must hold pairs of cells that it counts"),
         ("replacement", [True], "true or false"),
         ("replacement", 1, "true or false"),
         ("weight", 1.0, "a flat list of numbers"),
@@ -363,10 +349,9 @@ def test_unwritable_places_are_refused(tmp_path):
         ("weight", ["heavy"], "must be numbers"),
     ],
 )
-def test_saved_fields_of_the_wrong_kind_are_refused(tmp_path, field, value, words):
-    path = tmp_path / "counts.json"
-    _count([1]).save(path)
-    fields = json.loads(path.read_text()) | {field: value}
+def test_saved_fields_of_the_wrong_kind_are_refused(field, value, words):
+    fields = _count([1, 1], users=[7, 7]).arrays() | {field: value}
+    fields = {name: each for name, each in fields.items() if each is not None}
     with pytest.raises(FileError, match=words):
         RankCounts.from_arrays(fields, "the file")
 
@@ -391,9 +376,31 @@ def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
 # -- catalogues of many sizes ---------------------------------------------------------------
 
 
-def _many_sizes(sizes, sampled, *, replacement=True):
-    ranks = 1 + np.arange(len(sizes)) % 3
-    return RankCounts.from_ranks(ranks, items=sizes, sampled=sampled, replacement=replacement)
+def _many_sizes(sizes, sampled, *, replacement=True, ranks=None, weights=None):
+    """Count targets one by one: sizes that are given for single rows go onto a grid."""
+    given = np.broadcast_arrays(
+        1 + np.arange(len(sizes)) % 3 if ranks is None else ranks,
+        sizes,
+        sampled,
+        np.ones(len(sizes)) if weights is None else weights,
+    )
+    return RankCounts.merge(
+        RankCounts.from_ranks([r], items=n, sampled=s, weights=[w], replacement=replacement)
+        for r, n, s, w in zip(*(each.tolist() for each in given), strict=True)
+    )
+
+
+def test_sizes_of_single_rows_go_onto_a_grid_unless_all_was_compared():
+    sizes = np.array([500, 2000, 2003, 2101])
+    sampled = RankCounts.from_ranks(np.ones(4, int), items=sizes, sampled=9)
+    assert sampled.items.tolist() == sorted(set(size_on_grid(sizes).tolist()))
+    full = RankCounts.from_ranks(np.ones(4, int), items=sizes, sampled=sizes - 1, replacement=False)
+    assert full.items.tolist() == sizes.tolist()
+    nearly = RankCounts.from_ranks(
+        np.ones(4, int), items=sizes, sampled=sizes - 2, replacement=False
+    )
+    assert not nearly.full.any()
+    assert RankCounts.from_ranks([1, 2], items=2003, sampled=9).items.tolist() == [2003, 2003]
 
 
 def test_only_many_catalogues_are_grouped():
@@ -433,9 +440,7 @@ def test_a_group_has_the_mean_size_of_its_targets_and_leaves_known_ranks_alone()
     known = RankCounts.from_ranks([3], items=1010, sampled=1009, replacement=False)
     sizes = np.arange(1000, 1040)
     often = np.where(sizes < 1020, 1, 9)
-    sparse = RankCounts.from_ranks(
-        np.ones(40, dtype=int), items=sizes, sampled=10, count=often, replacement=False
-    )
+    sparse = _many_sizes(np.repeat(sizes, often), 10, replacement=False, ranks=1)
     grouped = group_catalogues(known + sparse)
     assert grouped.items[grouped.sampled == 1009].tolist() == [1010]
     found = grouped.sampled == 10
@@ -455,7 +460,7 @@ def test_who_has_nearly_met_all_does_not_seem_to_have_met_them_all():
 def test_groups_against_a_slow_reference(sampled, replacement):
     rng = np.random.default_rng(3)
     items = rng.integers(1000, 1300, 200)
-    weight = rng.integers(0, 4, 200).astype(float)
+    weight = rng.integers(1, 4, 200).astype(float)
     width = 0.04 if sampled < 625 else 0.02
     groups = {}
     for size, part in zip(items.tolist(), weight, strict=True):
@@ -466,9 +471,8 @@ def test_groups_against_a_slow_reference(sampled, replacement):
     }
     expected = np.array([means[round(np.log(size) / width)] for size in items.tolist()])
     grouped = group_catalogues(
-        RankCounts.from_ranks(np.ones(200, int), items=items, sampled=sampled, weights=weight,
-                              replacement=replacement)
-    )  # fmt: skip
+        _many_sizes(items, sampled, replacement=replacement, ranks=1, weights=weight)
+    )
     assert grouped.items.tolist() == sorted(set(expected.tolist()))
     assert grouped.weight.tolist() == [weight[expected == size].sum() for size in grouped.items]
 
@@ -487,141 +491,12 @@ def test_counts_with_and_without_replacement_are_not_added():
         _count([1]) + _count([1], replacement=False)
 
 
-# -- comparisons and ties ---------------------------------------------------------------------
-
-
-def _of(better, tied, **options):
-    given = {"sampled": 9, "items": 50, "better": better, "tied": tied, "count": 1} | options
-    size = len(better)
-    return Comparisons(**{
-        name: np.broadcast_to(np.asarray(values, dtype=np.int64), size)
-        for name, values in given.items()
-    })  # fmt: skip
-
-
-def _rows(comparisons):
-    names = ("sampled", "items", "better", "tied", "count")
-    return list(zip(*(getattr(comparisons, name).tolist() for name in names), strict=True))
-
-
-def test_ranks_under_each_rule():
-    better, equal = np.array([0, 3, 3]), np.array([0, 0, 2])
-    rng = np.random.default_rng(0)
-    assert rank_with_ties(better, equal, "optimistic", rng).tolist() == [1, 4, 4]
-    assert rank_with_ties(better, equal, "pessimistic", rng).tolist() == [1, 4, 6]
-    assert rank_with_ties(better, equal, "realistic", rng).tolist() == [1.0, 4.0, 5.0]
-    drawn = np.array([rank_with_ties(better, equal, "random", rng) for _ in range(3000)])
-    assert [set(column) for column in drawn.T] == [{1}, {4}, {4, 5, 6}]
-    assert np.allclose(np.bincount(drawn[:, 2])[4:] / 3000, 1 / 3, atol=0.04)
-
-
-def test_a_rule_that_is_none_gets_a_suggestion():
-    assert [check_ties(rule) for rule in TIE_RULES] == list(TIE_RULES)
-    with pytest.raises(InputError, match="did you mean optimistic"):
-        check_ties("optimist")
-
-
-def test_equal_keys_are_merged_and_rows_sorted():
-    comparisons = _of(
-        [2, 1, 2, 1, 2], [0, 4, 0, 3, 0], items=[50, 50, 50, 50, 40], count=[1, 2, 3, 4, 5]
-    )
-    assert _rows(comparisons) == [
-        (9, 40, 2, 0, 5), (9, 50, 1, 3, 4), (9, 50, 1, 4, 2), (9, 50, 2, 0, 4),
-    ]  # fmt: skip
-    assert len(comparisons) == 4
-
-
-def test_no_rows_are_fine():
-    empty = _of([], [])
-    assert len(empty) == 0
-    assert all(len(column) == 0 for column in empty.ranked().values())
-
-
-@pytest.mark.parametrize("name", ["better", "tied", "count"])
-def test_negative_numbers_are_refused(name):
-    columns = {"better": [0, 1], "tied": [0, 1], "count": [1, 1]} | {name: [1, -2]}
-    with pytest.raises(RankError, match=f"{name} must not be negative, got -2"):
-        _of(**columns)
-
-
-def test_plain_rules_keep_the_counts_with_their_rows():
-    comparisons = _of([3, 0], [2, 0], count=[2, 5])
-    columns = {k: v.tolist() for k, v in comparisons.ranked("pessimistic").items()}
-    assert columns == {
-        "rank": [1, 6],
-        "sampled": [9, 9],
-        "items": [50, 50],
-        "count": [5, 2],
-    }
-    assert comparisons.ranked("optimistic")["rank"].tolist() == [1, 4]
-    assert comparisons.ranked("realistic")["rank"].tolist() == [1, 5]
-
-
-def test_realistic_ranks_between_two_ranks_cannot_be_counted():
-    with pytest.raises(RankError, match=r"such as 5\.5"):
-        _of([0, 4], [2, 1]).ranked("realistic")
-
-
-# Few targets with many ties are placed one by one, many targets with few ties all at once; the
-# middle row is where the two ways meet.
-@pytest.mark.parametrize(("count", "tied"), [(3, 40), (4, 4), (5, 4), (900, 2)])
-def test_random_places_are_uniform_and_lose_nothing(count, tied):
-    comparisons = _of([7, 7], [tied, 0], sampled=60, count=[count, 2])
-    seen = np.zeros(61)
-    runs = 400
-    for seed in range(runs):
-        drawn = comparisons.ranked("random", seed)
-        assert drawn["count"].sum() == count + 2
-        assert drawn["rank"].min() >= 8
-        assert drawn["rank"].max() <= 8 + tied
-        assert (drawn["count"] > 0).all()
-        assert set(drawn["sampled"]) == {60}
-        assert set(drawn["items"]) == {50}
-        np.add.at(seen, drawn["rank"], drawn["count"])
-    seen[8] -= 2 * runs  # the two targets without a tie
-    expected = runs * count / (tied + 1)
-    assert np.abs(seen[8 : 9 + tied] - expected).max() < 5 * np.sqrt(expected)
-
-
-def test_random_ranks_follow_from_the_seed_alone():
-    comparisons = _of([0, 2, 5], [4, 4, 1], sampled=19, count=[2, 30, 7])
-    one, two, other = (comparisons.ranked("random", seed) for seed in (3, 3, 4))
-    assert all(np.array_equal(one[name], two[name]) for name in one)
-    assert not all(np.array_equal(one[name], other[name]) for name in one)
-
-
-def test_ranks_are_drawn_with_the_seed_that_counts_are():
-    """No seed given is the same seed here and there."""
-    comparisons = _of([0], [4], count=[3000])
-    counts = RankCounts.from_comparisons(comparisons)
-    assert comparisons.ranked()["count"].tolist() == counts.count.tolist()
-    assert counts != RankCounts.from_comparisons(comparisons, rng=1)
-
-
-def test_more_random_places_than_fit_are_refused(monkeypatch):
-    """Five targets with seven ties need five draws, a hundred with five ties need five, too."""
-    monkeypatch.setattr("unsample.evidence._ties._MOST_PLACES", 10)
-    assert _of([0, 1], [7, 5], count=[5, 100]).ranked()["count"].sum() == 105
-    more = _of([0, 1], [7, 6], count=[5, 100])
-    with pytest.raises(RankError, match=r"optimistic or pessimistic where more than 10 .* got 11"):
-        more.ranked()
-    assert more.ranked("pessimistic")["rank"].tolist() == [8, 8]
-
-
 @pytest.mark.parametrize("ranks", [[0, 3], [3, 0], [5, 0, 5]])
 def test_ranks_that_start_at_0_are_refused_wherever_they_stand(ranks):
     with pytest.raises(RankError, match=r"got 0 at position .*add 1 if yours start at 0"):
         RankCounts.from_ranks(ranks, items=50, sampled=9)
     with pytest.raises(RankError, match="got 11 at position 2 of 2; these may be full"):
         RankCounts.from_ranks([1, 11], items=50, sampled=9)
-
-
-def test_saved_samples_that_grew_are_refused(tmp_path):
-    path = tmp_path / "counts.json"
-    RankCounts.from_ranks([1, 3], items=50, sampled=9).save(path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"stop": 1}))
-    with pytest.raises(FileError, match="samples that grew until the target was beaten"):
-        RankCounts.load(path)
 
 
 @pytest.mark.parametrize(

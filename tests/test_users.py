@@ -11,7 +11,7 @@ import pytest
 import unsample
 from unsample.designs import Exact, Fixed, Scorer
 from unsample.errors import DesignError, InputError, MetricError, RankError
-from unsample.evidence import Named, RankCounts, Targets, distinct_users, number_users
+from unsample.evidence import RankCounts, Targets
 from unsample.law import draw_sampled_ranks
 
 ITEMS, USERS = 300, 400
@@ -433,42 +433,3 @@ def test_targets_of_no_relevance_are_no_targets(world, model):
     )
     for name in options["metrics"]:
         assert graded[name].value == alone[name].value
-
-
-# --- names kept once ------------------------------------------------------------------------------
-
-NAMES = np.array(["b", "a", "ü", "10", "9", "b", "Ω", "a", "\ud800", "7", "007"])
-
-
-def _kept_once(names):
-    table, place = np.unique(names, return_inverse=True)
-    encoded = np.char.encode(table, "utf-8", "surrogatepass")
-    assert encoded.tolist() == sorted(encoded.tolist())  # in the order of the text
-    return Named(place.astype(np.int32), encoded)
-
-
-@pytest.mark.parametrize("kept", [slice(None), slice(3, None), slice(0, 1)])
-def test_names_kept_once_are_the_users_that_the_names_are(kept):
-    whole = _kept_once(NAMES)
-    users, text = Named(whole.place[kept], whole.names), NAMES[kept]
-    assert np.asarray(users).tolist() == text.tolist()
-    assert number_users(users, len(text)).tolist() == number_users(text, len(text)).tolist()
-    for found, expected in zip(distinct_users(users), distinct_users(text), strict=True):
-        assert found.tolist() == expected.tolist()
-    with pytest.raises(InputError, match="one user for each of the 99 ranks"):
-        number_users(users, 99)
-
-
-@pytest.mark.parametrize("kind", ["all alike", "several", "weights"])
-def test_counts_do_not_depend_on_how_many_rows_are_worked_on_at_a_time(monkeypatch, kind):
-    rng = np.random.default_rng(0)
-    ranks, users = rng.integers(1, 11, 100), rng.integers(0, 1 if kind == "all alike" else 30, 100)
-    given = {"items": rng.integers(50, 53, 100), "sampled": 9, "users": users}
-    if kind == "weights":
-        given["weights"] = (1.0 + users % 3) / 4.0
-    whole = RankCounts.from_ranks(ranks, **given)
-    monkeypatch.setattr("unsample.evidence._columns._ROWS", 7)
-    parts = RankCounts.from_ranks(ranks, **given)
-    assert parts == whole
-    for name in ("user", "cell", "weight", "users"):
-        np.testing.assert_array_equal(getattr(parts.whose, name), getattr(whole.whose, name))

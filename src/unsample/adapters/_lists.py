@@ -66,7 +66,7 @@ class Counting:
                 items=items,
                 sampled=sampled,
                 replacement=replacement,
-                rng=generator,
+                uniforms=tuple(generator.random((3, len(ranks)))),
             )
         return Targets(ranks, items, sampled, users, replacement, places, self.filtered)
 

@@ -22,7 +22,7 @@ from unsample.answers._result import Result, percent
 from unsample.confidence import holm
 from unsample.designs import Excluded, as_excluded
 from unsample.errors import DesignError, InputError
-from unsample.tables import is_table, read_items
+from unsample.tables import is_table, read_pairs
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -195,7 +195,7 @@ def _read_table(
             "exclude must be a table of user and item where negatives are one, got "
             f"{type(exclude).__name__}"
         )
-    rows = read_items(negatives, items=items, columns=columns)
+    rows = read_pairs(negatives, items=items, columns=columns)
     names, owner = np.unique(rows["user"], return_inverse=True)
     mine = rows.get("target", np.zeros(len(owner))) == 1
     drawn, own = (
@@ -204,7 +204,7 @@ def _read_table(
     seen = None
     if exclude is not None:
         named = {role: name for role, name in (columns or {}).items() if role != "target"}
-        pairs = read_items(exclude, items=items, columns=named)
+        pairs = read_pairs(exclude, items=items, columns=named)
         row = np.searchsorted(names, pairs["user"]).clip(max=len(names) - 1)
         known = names[row] == pairs["user"]
         if not known.any():

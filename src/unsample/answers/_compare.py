@@ -35,6 +35,7 @@ from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._given import possible_metrics
 from unsample.answers._model import Model
+from unsample.answers._paired import Pairing
 from unsample.answers._prior import SHIPPED
 from unsample.answers._published import Published
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
@@ -42,7 +43,14 @@ from unsample.confidence import Shape
 from unsample.errors import DesignError, InputError, MetricError
 from unsample.estimators import Estimator
 from unsample.estimators.prior import Prior
-from unsample.evidence import RankCounts, Targets, place_halves, shared_pools
+from unsample.evidence import (
+    ModelCounts,
+    RankCounts,
+    Targets,
+    place_halves,
+    shared_pools,
+    size_on_grid,
+)
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_targets
 
@@ -83,18 +91,18 @@ def compare(
     models
         A mapping from each model's name to one of these: the ranks of its targets, as in
         `unsample.estimate`; `Targets` or a data frame, which include users; `RankCounts`, which
-        cannot be paired; the result of `unsample.evaluate` (``metrics`` are then those of that
-        call; guided results with the same ``rng`` drew the same users first); the result of
-        `unsample.published` for the numbers of a paper on the same data set. Or one data frame of
-        all models, with ``by``.
+        cannot be paired (`ModelCounts` of all models can); the result of `unsample.evaluate`
+        (``metrics`` are then those of that call; guided results with the same ``rng`` drew the same
+        users first); the result of `unsample.published` for the numbers of a paper on the same data
+        set. Or one data frame of all models, with ``by``.
     items, sampled, metrics, method, filtered, negatives, pools, replacement
         As in `unsample.estimate`, the same for all models. If the models share the same negatives,
         and it is known which item beats which target, the differences are more precise.
     candidates, shape, prior, kind
         As in `unsample.estimate`, the same for all models.
     users
-        The user of each rank: one sequence for all models, or one for each name. If the models have
-        the same users in a different order, they are put into one order. Without users, ranks with
+        The user of each rank: one sequence for all models, or one for each name. Models are paired
+        by the users that they have in common, in any order. Without users, ranks with
         an index (a pandas Series) are matched by its labels, and others by their position.
         ``matched`` of the result says which.
     by
@@ -109,7 +117,8 @@ def compare(
         other one (the correction then counts all pairs, because the data chose the best). The
         default is ``"all"`` for up to 100 models, and ``"best"`` for more.
     paired
-        Whether to take differences user by user. None: if users match. True: an error if not.
+        Whether to take differences user by user. None: of users that two models have in common.
+        True: an error unless all models have the same users.
     rng
         Seed or Generator for the chances of being the best.
 
@@ -136,9 +145,13 @@ def compare(
     if any(model.labels is None for model in loaded):
         # If one model has no index, an index is of no use: rows are matched by position.
         loaded = [replace(model, labels=None) for model in loaded]
-    unmatched = "they are not to be" if paired is False else _why_unmatched(loaded)
-    if unmatched and paired:
-        raise InputError(f"paired needs the same users for every model, got {unmatched}")
+    pairing, unmatched = Pairing(), "they are not to be"
+    if paired is not False:
+        pairing, unmatched = _paired(loaded, models)
+    partly = "" if unmatched or paired is False else _partly(loaded, pairing)
+    if paired and (unmatched or partly):
+        got = unmatched or partly
+        raise InputError(f"paired needs the same users for every model, got {got}")
     estimates: dict[str, Estimates] = {}
     for model in loaded:
         if model.made is not None:
@@ -162,7 +175,9 @@ def compare(
         notes.append(
             f"the models' users do not match one by one ({unmatched}): they are compared unpaired"
         )
-    duels = Duels(loaded, estimates, not unmatched, level, against, Chances.of(estimates, wanted))
+    if partly:
+        notes.append(f"{partly}: users that only one of two models has are compared unpaired")
+    duels = Duels(loaded, estimates, pairing, level, against, Chances.of(estimates, wanted))
     differences, standings = [], []
     for metric in wanted:
         pairs = duels.verdicts(metric, correction)
@@ -323,7 +338,8 @@ def _check_made(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> 
 
 def _check_same_catalogue(models: list[Model]) -> None:
     sizes = {model.name: model.counts.largest_catalogue for model in models}
-    if len(set(sizes.values())) > 1:
+    # Sizes that differ by user are on a grid.
+    if len(np.unique(size_on_grid(list(sizes.values())))) > 1:
         listed = listed_briefly([f"{name} {size:,}" for name, size in sizes.items()])
         raise DesignError(
             f"models must be ranked in one catalogue to be compared, got {listed}; metrics@K of "
@@ -346,7 +362,32 @@ def _check_same_candidates(models: list[Model], candidates: str | None) -> None:
         )
 
 
-def _why_unmatched(models: list[Model]) -> str:
+def _paired(loaded: list[Model], given: Any) -> tuple[Pairing, str]:
+    """Return which users the models have in common, or why none are known to be."""
+    if isinstance(given, ModelCounts):
+        apart = "" if given.between else "counts without pairs of targets of one user"
+        return Pairing(between=given.between), apart
+    unmatched = why_unmatched(loaded)
+    return Pairing() if unmatched else Pairing.of_models(loaded), unmatched
+
+
+def _partly(models: list[Model], pairing: Pairing) -> str:
+    """Return which two models share only some of their users, or an empty text if none do."""
+    first = models[0]
+    for model in models[1:]:
+        if pairing.places:
+            here, there = pairing.places[first.name], pairing.places[model.name]
+            common = len(np.intersect1d(here, there))
+        else:
+            both = pairing.between.get((first.name, model.name))
+            common = 0 if both is None else round(both.users)
+        most = max(first.counts.users, model.counts.users)
+        if common < most:
+            return f"{first.name} and {model.name} have {common:,} of {most:,} users in common"
+    return ""
+
+
+def why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or an empty text if they can."""
     for model in models:
         if model.published is not None:
@@ -368,11 +409,10 @@ def _why_apart(first: Model, model: Model, models: list[Model]) -> str:
         return other if apart else ""
     if _matched(models) == POSITION:
         return f"{len(here):,} targets of {first.name} and {len(there):,} of {model.name}"
+    if len(np.intersect1d(here, there)):
+        return ""
     kind = "users" if _matched(models) == USER else "labels in the index"
-    missing, found = np.setdiff1d(here, there), (first.name, model.name)
-    if not len(missing):
-        missing, found = np.setdiff1d(there, here), (model.name, first.name)
-    return f"{kind} of {found[0]} that {found[1]} does not have, such as {missing[0]}"
+    return f"no {kind} of {first.name} that {model.name} has too, but others such as {there[0]}"
 
 
 def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
@@ -390,6 +430,6 @@ def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
 def _matched(models: list[Model]) -> str:
     """Return what the targets of the models are matched by."""
     model = models[0]
-    if model.targets is not None and model.targets.users is not None:
+    if model.targets is None or model.targets.users is not None:
         return USER
     return POSITION if model.labels is None else INDEX

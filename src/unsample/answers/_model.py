@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,8 +12,7 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._published import Published
-from unsample.evidence import RankCounts, Targets, deviations_of_mean, distinct_users
-from unsample.metrics import Metric
+from unsample.evidence import RankCounts, Targets, distinct_rows, distinct_users
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +67,8 @@ class Model:
             return np.bincount(self.keys[1]).astype(np.float64)
         return np.ones(len(self.keys[0]))
 
-    def totals(self, metric: Metric, scores: FloatArray) -> FloatArray:
-        """Return the sum of each user's target scores, weighted as in the metric."""
+    @cached_property
+    def cells(self) -> tuple[IntArray, IntArray]:
+        """Return the different cells that targets of one user are paired in, and each target's."""
         assert self.targets is not None
-        if self.counts.several:
-            scores = scores * metric.shares(*self.targets.relevant_and_place)
-        return np.bincount(self.keys[1], scores, minlength=len(self.keys[0])).astype(np.float64)
-
-    def error_of_mean(self, totals: FloatArray) -> float:
-        """Return the standard error of the mean of ``totals`` over users."""
-        deviations = deviations_of_mean(totals, self.user_weights)
-        few = len(deviations) / max(len(deviations) - 1, 1)
-        return math.sqrt(few * float(deviations @ deviations))
+        return distinct_rows(self.targets.cells)

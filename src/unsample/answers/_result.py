@@ -94,8 +94,6 @@ class Result(ABC):
 
 def frame_of(rows: list[dict[str, Any]], backend: str | None) -> Any:
     """Return rows as a data frame of ``backend``; by default of the first library installed."""
-    import narwhals as nw
-
     if backend is None:
         installed = [name for name in _BACKENDS if importlib.util.find_spec(name)]
         if not installed:
@@ -105,9 +103,9 @@ def frame_of(rows: list[dict[str, Any]], backend: str | None) -> Any:
             )
         backend = installed[0]
     check_choice("backend", backend, _BACKENDS)
-    import_extra(backend, extra="frames", purpose=f"a {backend} frame")
+    library = import_extra(backend, extra="frames", purpose=f"a {backend} frame")
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+    return library.table(columns) if backend == "pyarrow" else library.DataFrame(columns)
 
 
 def _pages() -> ModuleType:

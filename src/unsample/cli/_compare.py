@@ -91,13 +91,13 @@ def compare_command(
     for source in given.values() if by is None else files:
         options.check_source(source)
     from unsample.answers import DEFAULT_METRICS, compare
-    from unsample.tables import read_targets
+    from unsample.tables import Read, read_targets
 
     read = partial(
         read_targets,
         items=items,
         sampled=sampled,
-        columns=columns,
+        read=Read(columns),
         replacement=replacement,
         filtered=filtered,
         negatives=negatives,

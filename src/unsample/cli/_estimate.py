@@ -76,17 +76,14 @@ def estimate_command(
     columns = options.named(column, "column", "ROLE=NAME, such as rank=position")
     from unsample.answers import DEFAULT_METRICS, estimate
     from unsample.cli._groups import Groups
-    from unsample.tables import read_counts
+    from unsample.tables import Read, read_counts
 
     groups = read_counts(
         file,
         items=items,
         sampled=sampled,
-        columns=columns,
-        rows=rows,
+        read=Read(columns, rows, ties, rng),
         by=by,
-        ties=ties,
-        rng=rng,
         replacement=replacement,
         filtered=filtered,
         negatives=negatives,

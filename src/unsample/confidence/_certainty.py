@@ -76,7 +76,7 @@ class AffineBound:
             return self.counts.scale * math.sqrt(alone)
         between, counts = self._between(), self.counts
         variance = max(seen.variance, at_bound.variance) + between
-        if seen.variance + between > 0.0 and counts.whose is not None:
+        if seen.variance + between > 0.0 and counts.clusters is not None:
             # The data tell how far targets of one user depend on each other.
             scores = self.of_ranks(counts.low, counts.sampled, counts.items, counts.weight)
             grown = variance / (seen.variance + between)

@@ -85,7 +85,7 @@ def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingErro
     between = mass @ given_rank**2
     scale = counts.scale
     population = [scale * math.sqrt(whole / targets) for whole in total]
-    if counts.whose is not None:
+    if counts.clusters is not None:
         cells = values[0] + influence[group]
         population = [math.sqrt(counts.variance_of_mean(scores)) for scores in cells.T]
     if counts.pools is not None:
@@ -109,13 +109,13 @@ def _of_items(counts: RankCounts, influence: FloatArray) -> float:
     """Return the standard error that comes from shared items; NaN where it cannot be known."""
     pools = counts.pools
     assert pools is not None
-    if not pools.estimable:
+    if not pools.known:
         return math.nan
     order = np.argsort(counts.low, kind="stable")
     ranks = np.arange(1, pools.sampled + 2)
     scores = np.interp(ranks, counts.low[order], influence[order])
     left = 1.0 if counts.replacement else 1.0 - pools.sampled / (counts.largest_catalogue - 1)
-    return math.sqrt(pools.drawn_part(scores, left=left).variance)
+    return math.sqrt(counts.items_part(scores, left=left).variance)
 
 
 def _nudge_groups(counts: RankCounts) -> IntArray:

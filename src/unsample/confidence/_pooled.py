@@ -35,11 +35,10 @@ class PooledSide:
 class PooledCertainty(Certainty):
     """How sure ranks against shared items make us of any metric.
 
-    The variance that comes with the items is known from outcomes by item, or from many pools. An
-    end of an interval is estimated where it is known well enough. Otherwise it allows for any
-    dependence, its multipliers taken as given. No end lies outside the bounds under the same shape,
-    which are proved. Which users these are is part of the error: intervals of these users alone are
-    not narrower.
+    The variance that comes with the items is known from outcomes by item. An end of an interval is
+    estimated where it is known well enough. Otherwise it allows for any dependence, its multipliers
+    taken as given. No end lies outside the bounds under the same shape, which are proved. Which
+    users these are is part of the error: intervals of these users alone are not narrower.
     """
 
     _programs: dict[tuple[object, ...], Program] = field(default_factory=dict, repr=False)
@@ -78,7 +77,7 @@ class PooledCertainty(Certainty):
     @property
     def estimable(self) -> bool:
         """Return whether anything is known of how far ranks depend on each other."""
-        return self.pools.estimable
+        return self.pools.known
 
     @property
     def caveat(self) -> str:
@@ -86,9 +85,9 @@ class PooledCertainty(Certainty):
         if self.estimable:
             return ""
         return (
-            "all targets share one pool of sampled items, and it is not known which item beats "
-            "which target: the intervals allow for any dependence, and are wide; record outcomes "
-            "by item (rows of user, item, score, target), or draw items for each target"
+            "targets share their sampled items, and it is not known which item beats which target: "
+            "the intervals are bounds, which allow for any dependence, and are wide; record "
+            "outcomes by item (rows of user, item, score, target), or draw items for each target"
         )
 
     @property
@@ -121,7 +120,7 @@ class PooledCertainty(Certainty):
         """Return an interval that covers the metric of users like these, the draw included."""
         level = check_level(level)
         shape = self.shape_in_use()
-        if shape is None:
+        if shape is None or not self.estimable:
             return self.bounds(metric, level)
         low, high = (self._estimated_end(metric, side, level) for side in (-1, 1))
         if low is not None and high is not None and low > high:
@@ -225,6 +224,4 @@ class PooledCertainty(Certainty):
         ]
 
     def _error(self, scores: FloatArray, targets: float) -> PooledError:
-        return PooledError(
-            targets if self.pools.known else 0.0, self.pools.drawn_part(scores, left=self.left)
-        )
+        return PooledError(targets, self.counts.items_part(scores, left=self.left))

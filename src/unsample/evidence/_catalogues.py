@@ -13,8 +13,6 @@ ranges, and each range has a P(R) of its own.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
@@ -44,13 +42,13 @@ def size_ranges(items: IntArray) -> IntArray:
 
 def group_catalogues(counts: RankCounts) -> RankCounts:
     """Give nearly equal catalogues their common mean size, where users have many different ones."""
-    return replace(counts, items=_typical_sizes(counts))
+    return counts.in_catalogues(_typical_sizes(counts))
 
 
 def group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCounts, FloatArray]:
     """Return grouped counts, and histograms over the cells of ``counts`` moved to their cells."""
     items = _typical_sizes(counts)
-    grouped = replace(counts, items=items)
+    grouped = counts.in_catalogues(items)
     # Grouped counts are sorted again: each old cell went to the place of its new key.
     keys = np.stack([counts.sampled, items, counts.low, counts.high, counts.relevant, counts.place])
     place = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)

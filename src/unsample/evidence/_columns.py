@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from unsample._archives import read_arrays
 from unsample._checks import (
     LARGEST_CATALOGUE,
     BoolArray,
@@ -17,6 +20,7 @@ from unsample._checks import (
     at_position,
     check_integer,
 )
+from unsample._files import write_atomically
 from unsample.errors import DesignError, FileError, InputError
 
 #: What is summed over targets with the same keys.
@@ -42,44 +46,27 @@ def check_lengths(cells: object, names: Iterable[str]) -> None:
         raise InputError(f"the columns of counts must be equally long, got {sizes}")
 
 
-def merge_equal(cells: object, keys: tuple[str, ...], sums: tuple[str, ...] = SUMS) -> IntArray:
-    """Sort the rows of a frozen object by their keys, and add up rows whose keys are equal.
-
-    Return where each row went.
-    """
-    names = (*keys, *sums)
-    whole = {name: getattr(cells, name) for name in names}
-    place = np.empty(len(whole[keys[0]]), dtype=np.int64)
-    parts, first = [], 0
-    for rows in in_parts(len(place)):
-        merged, where = _merged({name: whole[name][rows] for name in names}, keys, sums)
-        place[rows] = where + first
-        first += len(merged[keys[0]])
-        parts.append(merged)
-    found = parts[0] if parts else whole
-    if len(parts) > 1:
-        together = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        found, where = _merged(together, keys, sums)
-        for rows in in_parts(len(place)):
-            place[rows] = where[place[rows]]
+def merge_equal(cells: object, keys: tuple[str, ...], sums: tuple[str, ...] = SUMS) -> None:
+    """Sort the rows of a frozen object by their keys, and add up rows whose keys are equal."""
+    columns = np.stack([getattr(cells, name) for name in keys])
+    if not columns.size:
+        return
+    order = np.lexsort(columns[::-1])
+    columns = columns[:, order]
+    starts = np.flatnonzero(first_of_equal(columns))
+    found = dict(zip(keys, columns[:, starts], strict=True))
+    found |= {name: np.add.reduceat(getattr(cells, name)[order], starts) for name in sums}
     for name, values in found.items():
         object.__setattr__(cells, name, values)
-    return place
 
 
-def _merged(
-    columns: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...], sums: tuple[str, ...]
-) -> tuple[dict[str, npt.NDArray[Any]], IntArray]:
-    """Return rows sorted by their keys, equal ones added up, and where each row went."""
-    order = np.lexsort([columns[name] for name in reversed(keys)])
-    sorted_keys = np.stack([columns[name] for name in keys])[:, order]
-    first = first_of_equal(sorted_keys)
-    starts = np.flatnonzero(first)
-    found = dict(zip(keys, sorted_keys[:, starts], strict=True))
-    found |= {name: np.add.reduceat(columns[name][order], starts) for name in sums}
-    place = np.empty(len(order), dtype=np.int64)
+def distinct_rows(rows: IntArray) -> tuple[IntArray, npt.NDArray[np.intp]]:
+    """Return the different rows, sorted, and the place of each row among them."""
+    order = np.lexsort(rows.T[::-1])
+    first = first_of_equal(rows[order].T)
+    place = np.empty(len(rows), dtype=np.intp)
     place[order] = np.cumsum(first) - 1
-    return found, place
+    return rows[order[first]], place
 
 
 def first_of_equal(keys: npt.NDArray[Any]) -> BoolArray:
@@ -93,6 +80,38 @@ def joined(parts: Iterable[object], names: Iterable[str]) -> dict[str, Any]:
     """Return each column of all parts, one part after the other."""
     cells = list(parts)
     return {name: np.concatenate([getattr(part, name) for part in cells]) for name in names}
+
+
+def save_arrays(path: str | os.PathLike[str], fields: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write arrays to an ``.npz`` file, all or nothing."""
+    if Path(path).suffix != ".npz":
+        raise FileError(f"path must end in .npz, got {str(path)!r}")
+    arrays: dict[str, Any] = dict(fields)
+    write_atomically(Path(path), lambda file: np.savez_compressed(file, **arrays))
+
+
+def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
+    """Read what `save_arrays` wrote; nothing in it is trusted."""
+    try:
+        with Path(path).open("rb") as file:
+            return read_arrays(file, f"rank counts from {str(path)!r}")
+    except OSError as problem:
+        raise FileError(f"cannot read rank counts from {str(path)!r}: {problem}") from problem
+
+
+def check_format(fields: Mapping[str, Any], wanted: str, source: str) -> None:
+    """Refuse a file of another kind, or of an older version."""
+    marker = str(fields.get("format"))
+    if marker != wanted:
+        raise FileError(
+            f"{source} must hold {wanted}, got {marker}; files of versions before 0.3 must be "
+            "counted again from their ranks"
+        )
+
+
+def part_of(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the fields whose names start so, without the start."""
+    return {name[len(prefix) :]: each for name, each in fields.items() if name.startswith(prefix)}
 
 
 def read_columns(
@@ -174,17 +193,14 @@ def as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
 
 def check_weight_sums(weight: FloatArray, squared: FloatArray) -> None:
     """Refuse sums of weights and of squared weights that are impossible."""
-    for rows in in_parts(len(weight)):
-        sums = np.stack([weight[rows], squared[rows]])
-        bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
-        refuse_where(bad, "weights must be finite and not negative", sums[0], InputError)
-    for rows in in_parts(len(weight)):
-        # The sum of squares of a cell, in units of a weight.
-        each = weight[rows]
-        with np.errstate(over="ignore"):  # infinite is extreme
-            typical = np.divide(squared[rows], each, out=np.zeros(len(each)), where=each > 0)
-        bad = _extreme(typical) | ((each > 0) & (typical == 0))
-        refuse_where(bad, _WEIGHT_RULE, each, InputError, _WEIGHT_HINT)
+    sums = np.stack([weight, squared])
+    bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
+    refuse_where(bad, "weights must be finite and not negative", weight, InputError)
+    # The sum of squares of a cell, in units of a weight.
+    with np.errstate(over="ignore"):  # infinite is extreme
+        typical = np.divide(squared, weight, out=np.zeros(len(weight)), where=weight > 0)
+    bad = _extreme(typical) | ((weight > 0) & (typical == 0))
+    refuse_where(bad, _WEIGHT_RULE, weight, InputError, _WEIGHT_HINT)
     if not weight.sum() > 0:
         raise InputError("weights must not all be zero: there is nothing to estimate from")
 

@@ -1,4 +1,4 @@
-"""The part of an error that comes from the draw: of items that targets share, or of pools of them.
+"""The part of an error that comes from the draw of items that targets share.
 
 If it is known which item beats which target, leaving out one drawn item at a time shows how much a
 mean of scores depends on the draw.
@@ -15,15 +15,15 @@ from unsample._checks import FloatArray
 
 @dataclass(frozen=True)
 class DrawnPart:
-    """The part of the variance of a mean of scores that comes from the draw of items, or pools.
+    """The part of the variance of a mean of scores that comes from the draw of items.
 
-    It is a sum of squares, of one number for each item or pool.
+    It is a sum of squares, of one number for each item.
     """
 
     variance: float
     #: The sum of third powers: its sign is the side on which the mean errs further.
     third: float
-    #: How many equal items or pools would tell as much about the variance. It is small where few of
+    #: How many equal items would tell as much about the variance. It is small where few of
     #: them make up most of it: then it is not well known, and the mean is far from normal.
     effective: float
     #: How many were drawn.
@@ -50,17 +50,6 @@ def smoothed(scores: FloatArray) -> FloatArray:
         around = slice(max(place - reach, 0), place + reach + 1)
         spread[around] += steps[place] / len(spread[around])
     return np.concatenate([scores[:1], scores[0] + np.cumsum(spread)])
-
-
-def part_of_pools(means: FloatArray, shares: FloatArray) -> DrawnPart:
-    """Return the variance of the mean over pools, each with its mean and share of the weight."""
-    pools = len(means)
-    if pools < 2:
-        return DrawnPart(0.0, 0.0, 0.0, pools)
-    apart = shares * (means - means @ shares) * np.sqrt(pools / (pools - 1.0))
-    squares, fourths = float((apart**2).sum()), float((apart**4).sum())
-    effective = squares**2 / fourths if fourths > 0 else 0.0
-    return DrawnPart(squares, float((apart**3).sum()), effective, pools)
 
 
 def more_cautious(plain: DrawnPart, smooth: DrawnPart) -> DrawnPart:

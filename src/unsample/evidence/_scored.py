@@ -99,7 +99,9 @@ def shared_targets(
     ([2, 3], PoolCounts(1 pool, sampled=3, 2 cells, 3 cells of items))
     """
     rule = check_ties(ties, whole=True)
-    aim, scores = _as_scores("own", own), _as_scores("others", others)
+    aim, scores = _as_numbers("own", own), _as_numbers("others", others)
+    if not aim.size or not scores.size:
+        raise ScoreError(f"own and others must hold scores, got {aim.size} and {scores.size}")
     if aim.ndim != 1 or scores.shape not in ((scores.shape[-1],), (len(aim), scores.shape[-1])):
         raise ScoreError(
             "others must be one score for each item, or a row of them for each target, got shape "
@@ -161,15 +163,6 @@ def beats_of(own: FloatArray, others: FloatArray, ties: str, rng: np.random.Gene
     elif ties == "optimistic":
         tied[:] = False
     return np.asarray((others > aim) | tied)
-
-
-def _as_scores(name: str, values: Any) -> FloatArray:
-    scores = np.asarray(values, dtype=np.float64)
-    if scores.ndim not in (1, 2) or scores.size == 0:
-        raise ScoreError(f"{name} must be a list or a matrix of scores, got shape {scores.shape}")
-    if np.isnan(scores).any():
-        raise ScoreError(f"{name} must not be NaN, got {int(np.isnan(scores).sum())} that are")
-    return scores
 
 
 def _as_numbers(name: str, values: Any) -> npt.NDArray[Any]:

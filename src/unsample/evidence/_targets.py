@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.errors import DesignError, InputError
-from unsample.evidence._counts import RankCounts
-from unsample.evidence._pools import PoolCounts, numbered
+from unsample.evidence._counts import RankCounts, design_columns, pair_keys
+from unsample.evidence._pools import PoolCounts
 from unsample.evidence._users import number_users, relevant_and_place
 
 
@@ -48,6 +48,14 @@ class Targets:
             number_users(self.users, size), ones, self.ranks, self.places, full
         )
 
+    @property
+    def cells(self) -> IntArray:
+        """Return the pair cell of each target: see `PairCounts`."""
+        size = len(self.ranks)
+        design = design_columns(self.items, self.sampled, size, self.replacement)
+        relevant, place = self.relevant_and_place
+        return pair_keys({**design, "high": self.ranks, "relevant": relevant, "place": place})
+
     @cached_property
     def counts(self) -> RankCounts:
         """Return how many targets were seen at each rank."""
@@ -69,12 +77,5 @@ class Targets:
                 f"pools must name a pool for each of the {len(self.ranks)} ranks, got shape "
                 f"{np.shape(self.pools)}"
             )
-        relevant, place = self.relevant_and_place
-        shared = self.outcomes or PoolCounts.without_outcomes(
-            np.asarray(self.ranks, dtype=np.int64),
-            numbered(np.broadcast_to(np.asarray(self.pools), len(self.ranks))),
-            sampled=int(np.max(self.sampled)),
-            relevant=relevant,
-            place=place,
-        )
+        shared = self.outcomes or PoolCounts.without_outcomes(int(np.max(self.sampled)))
         return replace(counts, pools=shared)

@@ -1,111 +1,17 @@
-"""The user of each target: numbers of relevant items, and errors that count users.
-
-Targets of one user are not independent. If a user has ten targets at the same rank, they tell no
-more than one. If they have nothing in common, they tell as much as ten targets of different users.
-The data show which it is, if it is known in which cells the targets of one user are.
-"""
+"""The user of each target: numbers of relevant items, places among them, and weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, IntArray, as_index
-from unsample.errors import FileError, InputError, RankError
-from unsample.evidence._columns import as_column, in_parts, joined, read_columns, refuse_where
+from unsample._checks import FloatArray, IntArray
+from unsample.errors import InputError, RankError
+from unsample.evidence._columns import as_column, refuse_where
 from unsample.metrics import places_of
-
-if TYPE_CHECKING:
-    from unsample.evidence._counts import RankCounts
-
-_ARRAYS = ("user", "cell", "weight", "users")
-
-
-@dataclass(frozen=True, eq=False)
-class Whose:
-    """Whose target lies in which cell, where users have several."""
-
-    #: The number of each target's user, from 0; its cell; and its weight.
-    user: IntArray
-    cell: IntArray
-    weight: FloatArray
-    #: The weight of each user.
-    users: FloatArray
-
-    def moved(self, place: IntArray) -> Whose:
-        """Return the same targets after each cell went to a new place."""
-        return replace(self, cell=place[self.cell])
-
-    def scaled(self, shares: FloatArray) -> Whose:
-        """Return the targets with the weights of each cell multiplied by a share."""
-        return replace(self, weight=self.weight * shares[self.cell])
-
-    def squares(self, cells: int) -> FloatArray:
-        """Return for each cell the sum of weights times that of all targets of the user.
-
-        Their sum is that of the squared weights of users. It gives the effective number of targets
-        if those of one user are taken as fully dependent.
-        """
-        of_user = np.bincount(as_index(self.user), self.weight)
-        products = self.weight * of_user[self.user]
-        return np.bincount(as_index(self.cell), products, minlength=cells).astype(np.float64)
-
-    def variance(self, scores: FloatArray) -> float:
-        """Return the variance of the mean over users of the sum of their targets' scores.
-
-        ``scores`` are those of the cells. The variance is for newly drawn users.
-        """
-        products = self.weight * scores[self.cell]
-        totals = np.bincount(as_index(self.user), products, minlength=len(self.users))
-        deviations = deviations_of_mean(totals.astype(np.float64), self.users)
-        count = len(self.users)
-        return float(deviations @ deviations) * count / max(count - 1, 1)
-
-    @classmethod
-    def of_parts(cls, parts: Sequence[RankCounts]) -> Whose:
-        """Return the targets of all parts, whose cells come one after the other.
-
-        Where the users of a part are not known, each target has its own user.
-        """
-        found, first = [], 0
-        for part in parts:
-            places = np.arange(len(part))
-            whose = part.whose or cls.alone(places, part.count, part.weight)
-            found.append(whose.moved(places + first))
-            first += len(part)
-        starts = np.cumsum([0, *(len(part.users) for part in found[:-1])])
-        user = [part.user + start for part, start in zip(found, starts, strict=True)]
-        return cls(user=np.concatenate(user), **joined(found, ("cell", "weight", "users")))
-
-    @classmethod
-    def from_arrays(cls, fields: Mapping[str, Any], source: str, cells: int) -> Whose | None:
-        """Take what `as_arrays` gave, checked; None where a file has none."""
-        if "whose_user" not in fields:
-            return None
-        names = [f"whose_{name}" for name in _ARRAYS]
-        columns = read_columns(fields, source, whole=names[:2], reals=names[2:])
-        user, cell, weight, users = columns.values()
-        inside = len(user) == len(cell) == len(weight) > 0 and len(users) > 0
-        inside = inside and user.min() >= 0 and user.max() < len(users)
-        inside = inside and cell.min() >= 0 and cell.max() < cells
-        if not inside:
-            raise FileError(
-                f"{source} must say of each target whose it is, got numbers that do not"
-            )
-        return cls(user, cell, weight, users)
-
-    @classmethod
-    def alone(cls, cell: IntArray, count: IntArray, weight: FloatArray) -> Whose:
-        """Return targets that each have their own user: ``count`` of them in each cell."""
-        times = as_index(count)
-        cells = np.repeat(cell, times)
-        each = np.repeat(weight / np.maximum(count, 1), times)
-        return cls(np.arange(len(cells)), cells, each, each)
 
 
 def deviations_of_mean(totals: FloatArray, weights: FloatArray) -> FloatArray:
@@ -114,48 +20,14 @@ def deviations_of_mean(totals: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray((totals - totals.sum() / total * weights) / total)
 
 
-@dataclass(frozen=True, eq=False)
-class Named:
-    """The users of targets, with each name kept once. As an array: the name of each user."""
-
-    #: Where the user of each target stands among the names.
-    place: npt.NDArray[np.integer[Any]]
-    #: The names, sorted, as UTF-8: a quarter of the memory that arrays of text take.
-    names: npt.NDArray[np.bytes_]
-
-    def __len__(self) -> int:
-        return len(self.place)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        return np.asarray(decoded(self.names)[self.place], dtype=dtype)
-
-    @cached_property
-    def distinct(self) -> tuple[BoolArray, IntArray]:
-        """Return which names occur, and the number of each target's user among these."""
-        occurs = np.zeros(len(self.names), dtype=bool)
-        occurs[self.place] = True
-        number = np.cumsum(occurs) - 1
-        return occurs, number[self.place]
-
-
-def decoded(names: npt.NDArray[np.bytes_]) -> npt.NDArray[np.str_]:
-    """Return names that were kept as UTF-8; half characters, which JSON may hold, stay so."""
-    return np.char.decode(names, "utf-8", "surrogatepass")
-
-
 def distinct_users(users: npt.ArrayLike) -> tuple[npt.NDArray[Any], IntArray]:
     """Return the users, each once and sorted, and the place of each target's among them."""
-    if isinstance(users, Named):
-        occurs, number = users.distinct
-        return decoded(users.names[occurs]), number
     found, number = np.unique(np.asarray(users), return_inverse=True)
     return found, number.reshape(-1)
 
 
 def number_users(users: npt.ArrayLike, size: int) -> IntArray:
     """Return a number for the user of each of ``size`` ranks, from 0."""
-    if isinstance(users, Named) and len(users) == size:
-        return users.distinct[1]
     labels = np.asarray(users)
     if labels.shape != (size,):
         raise InputError(
@@ -193,22 +65,19 @@ def relevant_and_place(
     return relevant, (relevant == 1).astype(np.int8)
 
 
-def weights_of_users(weight: FloatArray, user: IntArray, relevant: IntArray) -> FloatArray:
-    """Return the weight of each user, which all targets of the user must share."""
+def check_weights(weight: FloatArray, user: IntArray, relevant: IntArray) -> None:
+    """Refuse weights that are not those of users: all targets of a user must share one."""
     found = np.zeros(int(user.max()) + 1)
     found[user] = weight
-    differs = any((found[user[rows]] != weight[rows]).any() for rows in in_parts(len(user)))
+    differs = bool((found[user] != weight).any())
     # Weights with which a mean over targets would count each user once.
-    spread = bool((relevant > 1).any()) and all(
-        np.allclose(weight[rows] * relevant[rows], 1.0, rtol=1e-9) for rows in in_parts(len(user))
-    )
+    spread = bool((relevant > 1).any()) and np.allclose(weight * relevant, 1.0, rtol=1e-9)
     if differs or spread:
         got = "1 over the number of the user's targets" if spread else "some that differ"
         raise InputError(
             f"weights must say how much a user counts, the same for all the user's targets, got "
             f"{got}; metrics are per user, so leave weights out where all users count the same"
         )
-    return found
 
 
 def rank_in_lists(
@@ -219,7 +88,7 @@ def rank_in_lists(
     items: IntArray,
     sampled: IntArray,
     replacement: bool,
-    rng: np.random.Generator,
+    uniforms: tuple[FloatArray, ...],
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return ranks, sample sizes and places of targets in a list with all those of their user.
 
@@ -240,20 +109,65 @@ def rank_in_lists(
     refuse_where(rivals < 1, "items must exceed the relevant items of a user", items, RankError)
     full = (sampled == rivals) & (not replacement)
     several = (relevant > 1) & ~full
+    drawn = np.where(full, 0, sampled)
+    by_chance, by_place, by_rank = uniforms
     if replacement:
-        others = rng.binomial(sampled, (relevant - 1) / np.maximum(items - 1, 1))
+        others = _drawn(by_chance, drawn, (relevant - 1) / np.maximum(items - 1, 1))
         share = np.divide(place - 1, relevant - 1, out=np.zeros(len(place)), where=relevant > 1)
-        above = rng.binomial(others, share)
+        above = _drawn(by_place, others, share)
     else:
-        drawn = np.where(full, 0, sampled)
-        others = rng.hypergeometric(relevant - 1, rivals, drawn)
-        above = rng.hypergeometric(place - 1, relevant - place, others)
-    kept = rng.hypergeometric(better, sampled - better, sampled - others)
+        others = _drawn_once(by_chance, relevant - 1, rivals, drawn)
+        above = _drawn_once(by_place, place - 1, relevant - place, others)
+    # Those that stay are the others of those that are replaced, which are few.
+    kept = better - _drawn_once(by_rank, better, sampled - better, others)
     ranks = np.where(several, 1 + kept + above, 1 + better)
     ranks = np.where(full, better + place, ranks)
     return ranks, np.where(full, items - 1, sampled), place
 
 
-def as_arrays(whose: Whose | None) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that a file keeps."""
-    return {} if whose is None else {f"whose_{name}": getattr(whose, name) for name in _ARRAYS}
+def _drawn(uniform: FloatArray, draws: IntArray, chance: FloatArray) -> IntArray:
+    """Return how many of some draws succeed, as the binomial law puts each uniform number."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.exp(draws * np.log1p(-chance))
+        odds = np.divide(chance, 1 - chance, out=np.full(len(chance), np.inf), where=chance < 1)
+    found = _inverse(uniform, first, lambda k: (draws - k) / (k + 1) * odds, draws)
+    return np.where(chance >= 1, draws, found)
+
+
+def _drawn_once(uniform: FloatArray, good: IntArray, bad: IntArray, draws: IntArray) -> IntArray:
+    """Return how many draws without replacement hit good ones, by the hypergeometric law."""
+    from scipy.special import gammaln
+
+    least = np.maximum(0, draws - bad)
+
+    def log_choose(n: IntArray, k: IntArray) -> FloatArray:
+        return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+    first = np.exp(
+        log_choose(good, least) + log_choose(bad, draws - least) - log_choose(good + bad, draws)
+    )
+    most = np.minimum(good, draws)
+
+    def ratio(k: int) -> FloatArray:
+        hits = least + k
+        missed = np.maximum(bad - draws + hits + 1, 1)
+        return np.asarray((good - hits) * (draws - hits) / ((hits + 1) * missed))
+
+    return np.asarray(least + _inverse(uniform, first, ratio, most - least))
+
+
+def _inverse(
+    uniform: FloatArray, first: FloatArray, ratio: Callable[[int], FloatArray], most: IntArray
+) -> IntArray:
+    """Return the least number whose chances, from that of 0 on, add up to the uniform number."""
+    found = np.zeros(len(uniform), dtype=np.int64)
+    chance, total = first.copy(), first.copy()
+    for k in range(int(most.max(initial=0))):
+        going = (total < uniform) & (k < most)
+        if not going.any():
+            break
+        found += going
+        with np.errstate(over="ignore", invalid="ignore"):
+            chance = np.where(k < most, chance * ratio(k), 0.0)
+        total += chance
+    return found

@@ -198,7 +198,9 @@ def heading(result: Estimates) -> str:
         what += f" of {counts.users:,} users (metrics for each {each})"
     if counts.pools is not None:
         pools = len(counts.pools.pools)
-        shared = "one shared pool" if pools == 1 else f"{pools:,} shared pools"
+        shared = f"{pools:,} shared pools" if pools > 1 else "one shared pool"
+        if not pools:
+            shared = "shared pools, outcomes by item not known,"
         return f"{what}, {shared} of {sampled} of {items} items"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"

@@ -1,475 +1,410 @@
-"""Tables as arrays, with numpy alone: text, JSON lines and NPZ read batch by batch, and counted."""
+"""Columns that are arrays: checked by the same rules, and made into targets with numpy alone."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import chain, islice
-from typing import IO, Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._archives import DAMAGED
-from unsample._checks import BoolArray, IntArray, as_index, as_text_array
-from unsample.errors import FileError, InputError
-from unsample.evidence import beats_of, compare_lists, in_parts, numbered
-from unsample.tables._gather import gathered
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index, as_rng
+from unsample.errors import DesignError, FileError, InputError
+from unsample.evidence import (
+    PoolCounts,
+    RankCounts,
+    Targets,
+    TieRule,
+    beats_of,
+    compare_lists,
+    design_columns,
+    number_users,
+    numbered,
+    pair_keys,
+    rank_in_lists,
+    tie_names,
+    tie_place,
+    tie_uniforms,
+)
 from unsample.tables._layout import (
-    NAMES,
-    POOLED,
-    ROLES,
-    TARGETS,
-    ArrayValues,
-    Columns,
     Layout,
-    Request,
+    Read,
     Rule,
-    check_same_roles,
+    check_copies,
     complaint,
-    first_broken,
-    is_missing,
     kind_of_values,
     user_complaint,
-    warn_of_pooled_models,
-    wrong_user,
 )
+from unsample.tables._sql import NUMBER
 
-#: Rows of text that are turned into arrays at a time.
-_BATCH = 1 << 13
-#: Records of JSON whose names are the columns; later ones may lack some, and add none.
-_FIRST_RECORDS = 1 << 15
-_SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
-_FLAGS = {"true": 1, "false": 0}
-
-#: Roles of scored rows that say something of the target.
-_OF_TARGETS = ("items", "relevance", "pool")
-#: Where a target's own row is.
-_ROW = "row"
-
-#: Some rows as they were read: the cells of each column, and the number of each row.
-_Rows: TypeAlias = tuple[dict[str, Any], Sequence[int]]
+Columns: TypeAlias = dict[str, npt.NDArray[Any]]
+_FLAGS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
 
-@dataclass(frozen=True, eq=False)
-class PlainFile:
-    """A file that is being read.
-
-    ``read`` gives the rows of some columns, once; ``unit`` is what the numbers of rows count, and
-    ``hint`` says what is likely wrong where a column is missing.
-    """
-
-    name: str
-    header: Sequence[str]
-    read: Callable[[Sequence[str]], Iterator[_Rows]]
-    unit: str = "line"
-    hint: str = ""
-
-
-# -- formats -------------------------------------------------------------------------------------
-
-
-def read_delimited(text: IO[str], delimiter: str, name: str) -> PlainFile:
-    """Read text with a delimiter; the first row names the columns, unless it is one number."""
-    batches = _delimited_rows(text, delimiter, name)
-    start, lines = next(batches, ([], []))
-    if not start:
-        raise FileError(f"{name} is empty; a table starts with the names of its columns")
-    header = [cell.strip() for cell in start[0]]
-    if len(set(header)) != len(header):
-        raise FileError(f"{name} has two columns of one name: {', '.join(header)}")
-    if len(header) == 1 and header[0].lstrip("-").replace(".", "", 1).isdecimal():
-        header = ["rank"]
-    else:
-        del start[0], lines[0]
-
-    def read(columns: Sequence[str]) -> Iterator[_Rows]:
-        places = {column: header.index(column) for column in columns}
-        for rows, lines_of_rows in chain([(start, lines)] if start else [], batches):
-            if {*map(len, rows)} != {len(header)}:
-                at = next(at for at, row in enumerate(rows) if len(row) != len(header))
-                raise FileError(
-                    f"{name}, line {lines_of_rows[at]}: each row must have as many cells as the "
-                    f"first, {len(header)}, got {len(rows[at])}: {', '.join(rows[at])[:60]}"
-                )
-            yield {c: [row[place] for row in rows] for c, place in places.items()}, lines_of_rows
-
-    marks = [shown for mark, shown in _SEPARATORS.items() if len(header) == 1 and mark in header[0]]
-    hint = f"the separator seems to be {marks[0]}; write commas, or tabs in a .tsv" if marks else ""
-    return PlainFile(name, header, read, hint=hint)
-
-
-def _delimited_rows(
-    text: IO[str], delimiter: str, name: str
-) -> Iterator[tuple[list[list[str]], list[int]]]:
-    """Yield some rows that are not empty, and the lines they end in, until there are no more."""
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
-    before = -1
-    while reader.line_num > before:
-        before = reader.line_num
-        rows, lines = [], []
-        with failures_of(name):
-            try:
-                for row in islice(reader, _BATCH):
-                    if row:
-                        rows.append(row)
-                        lines.append(reader.line_num)
-            except csv.Error as problem:
-                raise FileError(f"{name}, line {reader.line_num}: {problem}") from problem
-        if rows:
-            yield rows, lines
-
-
-@contextmanager
-def failures_of(name: str, kinds: tuple[type[BaseException], ...] = DAMAGED) -> Iterator[None]:
-    """Say which file it is that cannot be read, and why, without the page an engine may write."""
-    try:
-        yield
-    except InputError:
-        raise
-    except UnicodeDecodeError as problem:
-        raise FileError(
-            f"{name} is not UTF-8 text; it may be truncated, compressed or of another format"
-        ) from problem
-    except kinds as problem:
-        why = getattr(problem, "strerror", None) or str(problem).strip() or type(problem).__name__
-        raise FileError(f"cannot read {name}: {why.splitlines()[0]}") from problem
-
-
-def read_json_lines(text: IO[str], name: str) -> PlainFile:
-    """Read one JSON object, or one rank, a line; a line ends with a line feed and nothing else."""
-    records = _records(text, name)
-    start = list(islice(records, _FIRST_RECORDS))
-    batches = iter(lambda: list(islice(records, _BATCH)), [])
-    if not start:
-        raise FileError(f"{name} is empty; a table has an object in every line")
-    header = dict.fromkeys(column for _, record in start for column in record)
-
-    def read(columns: Sequence[str]) -> Iterator[_Rows]:
-        for batch in chain([start], batches):
-            late = [(c, line) for line, r in batch for c in r if c not in header and c in ROLES]
-            if late:
-                raise FileError(
-                    f"column {late[0][0]!r} of {name} must be in all lines, got it first in line "
-                    f"{late[0][1]}"
-                )
-            cells = {column: [record.get(column) for _, record in batch] for column in columns}
-            yield cells, [line for line, _ in batch]
-
-    return PlainFile(name, list(header), read)
-
-
-def _records(text: IO[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    with failures_of(name):
-        for number, line in enumerate(text, 1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as problem:
-                raise FileError(f"{name}, line {number}: not JSON: {line[:60]!r}") from problem
-            if isinstance(record, int | float) and not isinstance(record, bool):
-                record = {"rank": record}
-            if not isinstance(record, dict):
-                raise FileError(f"{name}, line {number}: an object expected, got {line[:60]!r}")
-            yield number, record
-
-
-def read_named_arrays(arrays: dict[str, npt.NDArray[Any]], name: str) -> PlainFile:
-    """Read arrays of a column each; a single value stands for all rows."""
+def checked_columns(arrays: Mapping[str, npt.NDArray[Any]], layout: Layout, source: str) -> Columns:
+    """Return the columns of each role, numbers as floats and names as text; refuse a bad row."""
     sizes = {values.size for values in arrays.values()} - {1} or {1}
     if len(sizes) > 1 or any(values.ndim > 1 for values in arrays.values()):
         shapes = ", ".join(f"{key} {values.shape}" for key, values in arrays.items())
         raise FileError(
-            f"the arrays of {name} must be one-dimensional and equally long, or single values, got "
-            f"{shapes}"
+            f"the arrays of {source} must be one-dimensional and equally long, or single values, "
+            f"got {shapes}"
         )
     (size,) = sizes
-
-    def read(columns: Sequence[str]) -> Iterator[_Rows]:
-        if size:
-            flat = {column: np.broadcast_to(arrays[column].reshape(-1), size) for column in columns}
-            yield flat, range(1, size + 1)
-
-    return PlainFile(name, list(arrays), read, unit="row")
-
-
-# -- cells ----------------------------------------------------------------------------------------
-
-
-class CellError(Exception):
-    """A cell that is not a number: its position and its value."""
-
-
-def converted(role: str, cells: Sequence[Any] | npt.NDArray[Any], source: str) -> npt.NDArray[Any]:
-    """Return the cells of a role as an array; missing numbers are NaN, missing names empty."""
-    if role in NAMES:
-        return _as_names(cells, source)
-    if isinstance(cells, np.ndarray):
-        if cells.dtype.kind in "iuf":
-            return cells
-        cells = cells.tolist()
-    if role == "target":
-        cells = [_FLAGS.get(str(cell).strip().lower(), cell) for cell in cells]
-    try:
-        # Exact for whole numbers of any size, which a detour through floats would not be.
-        if set(map(type, cells)) in ({str}, {int}):
-            return np.fromiter(map(int, cells), np.int64, len(cells))
-    except (ValueError, OverflowError):
-        pass
-    return np.fromiter(map(_as_number, range(len(cells)), cells), np.float64, len(cells))
+    if not size:
+        raise InputError(f"{source} has no rows")
+    columns: Columns = {}
+    given = {
+        role: np.broadcast_to(arrays[c].reshape(-1), size) for role, c in layout.columns.items()
+    }
+    rules = layout.rules()
+    numbers = {rule.role for rule in rules if rule.low is not None or rule.role == "score"}
+    for role, values in given.items():
+        columns[role] = _numbers(role, values) if role in numbers else _names(values)
+    first: tuple[int, Rule] | None = None
+    for rule in rules:
+        bad = _broken(rule, columns)
+        if bad.any() and (first is None or np.argmax(bad) < first[0]):
+            first = int(np.argmax(bad)), rule
+    if first is not None:
+        row, rule = first
+        raise refusal(rule, layout, source, given[rule.role][row], f" in row {row + 1}")
+    return columns
 
 
-def _as_number(position: int, cell: Any) -> float:
-    if is_missing(cell) or (isinstance(cell, str) and not cell.strip()):
-        return np.nan
-    try:
-        if not isinstance(cell, bool):
-            return float(cell)
-    except OverflowError:
-        return np.inf
-    except (TypeError, ValueError):
-        pass
-    raise CellError(position, cell)
+def refusal(rule: Rule, layout: Layout, source: str, value: Any, place: str) -> InputError:
+    """Return the error about a value: a word in place of a number, or a wrong number."""
+    word = isinstance(value, str | bool | np.bool_) and not re.fullmatch(
+        rf"{NUMBER}|(?i:nan)|\s*", str(value)
+    )
+    if word and rule.low is not None and rule.role != "target":
+        hint = "correct or drop such rows"
+        rule = replace(rule, text=kind_of_values(rule.role), error=FileError, hint=hint)
+    elif not word and isinstance(value, str) and (rule.low is not None or rule.role == "score"):
+        value = None if value.strip().lower() in ("nan", "") else float(value)
+    return complaint(rule, layout, source, value, place)
 
 
-def _as_names(values: Sequence[Any] | npt.NDArray[Any], source: str) -> npt.NDArray[np.str_]:
-    """Return names as text, the same for the same names whatever type a table gives them."""
-    if isinstance(values, np.ndarray):
-        if values.dtype.kind in "iu" and len(values):
-            longest = max(len(str(values.min())), len(str(values.max())))
-            return values.astype(f"U{longest}")
-        values = values.tolist()
-    if set(map(type, values)) != {str}:
-        values = [_as_name(value) for value in values]
-    return as_text_array(f"names in {source}", list(values), error=FileError)
+def _numbers(role: str, values: npt.NDArray[Any]) -> FloatArray:
+    if values.dtype.kind in "iuf" or (values.dtype.kind == "b" and role == "target"):
+        return values.astype(np.float64)
+    return np.fromiter((_number(role, cell) for cell in values.tolist()), np.float64, len(values))
 
 
-def _as_name(value: Any) -> str:
-    if is_missing(value):
+def _number(role: str, cell: Any) -> float:
+    """Return the number that a cell holds; NaN where it holds none."""
+    if role == "target" and isinstance(cell, str | bool):
+        return _FLAGS.get(str(cell).strip().lower(), np.nan)
+    plain = isinstance(cell, int | float) and not isinstance(cell, bool)
+    written = isinstance(cell, str) and re.fullmatch(NUMBER, cell)
+    return float(cell) if plain or written else np.nan
+
+
+def _names(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if values.dtype.kind == "U":
+        return values
+    return np.array([_name(value) for value in values.tolist()], dtype=np.str_)
+
+
+def _name(value: Any) -> str:
+    if value is None or value != value or str(value) == "<NA>":  # noqa: PLR0124 - NaN
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-# -- counting ------------------------------------------------------------------------------------
+def _broken(rule: Rule, columns: Columns) -> BoolArray:
+    values = columns[rule.role]
+    bad = values == "" if values.dtype.kind == "U" else np.isnan(values)
+    if rule.low is not None:
+        more = columns[rule.more] if rule.more else 0.0
+        most = (rule.most or 0.0) + more - (columns[rule.less] if rule.less else 0.0)
+        with np.errstate(invalid="ignore"):
+            bad = bad | (values < rule.low) | (values > most)
+            bad = bad if rule.step is None else bad | (values % rule.step != 0)
+    return np.asarray(bad & (columns["target"] == 1) if rule.of_targets else bad)
 
 
-def compare_scores(columns: Columns, layout: Layout) -> Columns:
+# -- targets -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Ranged:
+    """Targets of which some are only known to lie after the end of a list."""
+
+    counts: RankCounts
+    users: npt.NDArray[Any]
+    cells: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How checked rows become targets."""
+
+    source: str
+    layout: Layout
+    read: Read
+    ties: TieRule
+    seed: int
+    replacement: bool
+    filtered: bool
+    shared: bool
+
+    def by_model(self, columns: Columns) -> dict[str, Targets | Ranged]:
+        """Return the targets of each model, in the order in which they come."""
+        if "model" not in columns:
+            return {"": self._read(columns)}
+        models, first, place = np.unique(columns["model"], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        models, rows = models[order], [np.flatnonzero(place.reshape(-1) == n) for n in order]
+        return {
+            str(model): self._read({role: values[some] for role, values in columns.items()})
+            for model, some in zip(models, rows, strict=True)
+        }
+
+    def _read(self, columns: Columns) -> Targets | Ranged:
+        return self._of_lists(columns) if self.layout.rows == "lists" else self.targets(columns)
+
+    def _of_lists(self, rows: Columns) -> Ranged:
+        """Return relevant items of recommended lists, as a uniform sample would have them."""
+        size, users = len(rows["better"]), rows["user"]
+        items, sampled = self._design(rows, size)
+        user, better = number_users(users, size), rows["better"].astype(np.int64)
+        relevant = np.bincount(as_index(user))[user]
+        if (better > sampled).any():
+            place = int(np.argmax(better > sampled))
+            raise DesignError(
+                f"sampled must be at least the other items of a list, got {int(sampled[place])}, "
+                f"but {int(better[place])} come before a relevant item of {self.source}"
+            )
+        low, places = 1 + better, np.ones(size, dtype=np.int64)
+        if self.filtered:
+            items = items - relevant + 1
+        else:
+            low, sampled, places = rank_in_lists(
+                better,
+                user,
+                -rows["number"],
+                items=items,
+                sampled=np.minimum(sampled, items - relevant),
+                replacement=self.replacement,
+                uniforms=self._uniforms(users, rows["item"]),
+            )
+        high = np.where(rows["position"] == 0, sampled + 1, low)
+        counts = RankCounts.from_ranks(
+            high,
+            lowest=low,
+            items=items,
+            sampled=sampled,
+            users=users,
+            places=places,
+            filtered=self.filtered,
+            replacement=self.replacement,
+        )
+        columns = design_columns(items, sampled, size, self.replacement) | {"high": high}
+        columns |= {} if self.filtered else {"relevant": relevant, "place": places}
+        return Ranged(counts, users, pair_keys(columns))
+
+    def _design(self, rows: Columns, size: int) -> list[IntArray]:
+        """Return the sizes of catalogues and of samples, of each row."""
+        given = self.layout.given
+        return [
+            np.broadcast_to(given[name], size) if name in given else rows[name].astype(np.int64)
+            for name in ("items", "sampled")
+        ]
+
+    def targets(self, columns: Columns) -> Targets:
+        """Return the targets of one model: of scored rows, or of those of one target each."""
+        if self.layout.rows != "scores" or "target" not in columns:
+            return self._of_targets(columns)
+        compared = _compare_scores(columns)
+        self.check_users(compared)
+        found = self._of_targets(compared)
+        pools = self._outcomes(columns, compared) if self.shared or "pool" in self.layout else None
+        if pools is None or len(found.ranks) != len(compared["better"]):
+            return found
+        relevant, place = found.relevant_and_place
+        parts = [
+            PoolCounts.from_outcomes(
+                beats, items=items, pool=pool, relevant=relevant[members], place=place[members]
+            )
+            for pool, members, items, beats in pools
+        ]
+        return replace(found, outcomes=PoolCounts.merge(parts))
+
+    def full_ranks(self, columns: Columns) -> Targets:
+        """Return ranks in full catalogues, with grades of relevance."""
+        rows = _one_by_one(columns)
+        given, size = self.layout.given, len(rows["better"])
+        items = (
+            np.broadcast_to(given["items"], size)
+            if "items" in given
+            else rows["items"].astype(np.int64)
+        )
+        ranks = self._ranks(rows, _target_names(rows))
+        return Targets(
+            ranks, items, items - 1, rows.get("user"), False, relevance=rows.get("relevance")
+        )
+
+    def check_users(self, users: Columns) -> None:
+        """Refuse the first user who has no target among other items."""
+        wrong = (users["targets"] < 1) | (users["sampled"] < 1)
+        if self.layout.unasked:
+            wrong |= users["targets"] > 1
+        if "sampled" in self.layout.given:
+            wrong |= users["sampled"] != self.layout.given["sampled"]
+        if wrong.any():
+            row = {role: values[np.argmax(wrong)] for role, values in users.items()}
+            model = str(row["model"]) if "model" in self.layout else None
+            told = str(row["user"]), model, int(row["targets"]), int(row["sampled"])
+            raise user_complaint(self.layout, self.source, *told)
+
+    def _of_targets(self, rows: Columns) -> Targets:
+        rows = _one_by_one(rows)
+        if "relevance" in rows:
+            graded = ~np.isin(rows["relevance"], (0, 1))
+            if graded.any():
+                raise InputError(
+                    "relevance must be 0 or 1 where ranks are sampled, got "
+                    f"{rows['relevance'][np.argmax(graded)]:g}; grades count in full rankings: use "
+                    "unsample.exact, or design='certified'"
+                )
+            rows = {role: values[rows["relevance"] > 0] for role, values in rows.items()}
+        given, users = self.layout.given, rows.get("user")
+        size = len(rows["better"])
+        items, sampled = self._design(rows, size)
+        names = _target_names(rows)
+        ranks, places = self._ranks(rows, names), None
+        if self.layout.scored and size:
+            user = number_users(np.asarray(users), size)
+            relevant = np.bincount(as_index(user))[user]
+            if self.filtered:
+                items = items - relevant + 1
+            elif (relevant > 1).any():
+                ranks, sampled, places = rank_in_lists(
+                    ranks - 1,
+                    user,
+                    rows["score"],
+                    items=items,
+                    sampled=sampled,
+                    replacement=self.replacement,
+                    uniforms=self._uniforms(users, rows.get("item", names)),
+                )
+        plain = places is None and not self.filtered
+        return Targets(
+            ranks,
+            given["items"] if plain and "items" in given else items,
+            given["sampled"] if plain and "sampled" in given else sampled,
+            users,
+            self.replacement,
+            places=places,
+            filtered=self.filtered,
+            relevance=rows.get("relevance"),
+            pools=rows.get("pool", 0 if self.shared else None),
+        )
+
+    def _uniforms(self, users: Any, names: npt.NDArray[Any]) -> Any:
+        """Return by what chance other relevant items take places in a sample."""
+        return tuple(tie_uniforms(self.seed, users, names, w) for w in ("others", "place", "rank"))
+
+    def _ranks(self, rows: Columns, names: npt.NDArray[Any]) -> IntArray:
+        """Return the rank of each target, by the tie rule."""
+        better, tied = (rows[role].astype(np.int64) for role in ("better", "tied"))
+        if self.ties == "optimistic":
+            return 1 + better
+        if self.ties == "pessimistic":
+            return 1 + better + tied
+        return 1 + better + tie_place(self.seed, rows.get("user"), names, tied)
+
+    def _outcomes(
+        self, columns: Columns, targets: Columns
+    ) -> list[tuple[int, IntArray, IntArray, BoolArray]] | None:
+        """Return for each pool its targets, its items, and which item beats which target.
+
+        None where the items have no names, or not every target of a pool met all its items: then
+        no two outcomes can be told to be of one item.
+        """
+        if "item" not in self.layout:
+            return None
+        codes = np.unique(columns["user"], return_inverse=True)[1].reshape(-1)
+        pool = columns.get("pool", np.zeros(len(codes), dtype=np.int64))
+        rows, found, other = targets["row"], [], _others(columns)
+        for name in np.unique(pool):
+            members, mine = (
+                np.flatnonzero(pool[rows] == name),
+                np.flatnonzero(other & (pool == name)),
+            )
+            items, item = np.unique(columns["item"][mine], return_inverse=True)
+            users, user = np.unique(codes[mine], return_inverse=True)
+            if len(mine) != len(items) * len(users):
+                return None
+            scores = np.empty((len(users), len(items)))
+            scores[user.reshape(-1), item.reshape(-1)] = columns["score"][mine]
+            own = rows[members]
+            met = scores[np.searchsorted(users, codes[own])]
+            beats = beats_of(columns["score"][own], met, self.ties, as_rng(self.read.rng))
+            number = int(numbered(np.asarray([name]))[0]) if "pool" in columns else 0
+            found.append((number, members, numbered(items), beats))
+        return found
+
+
+def as_compared(columns: Columns) -> Columns:
+    """Return ranks as how many items beat a target and how many tie with it, in whole numbers."""
+    rest = dict(columns)
+    if "rank" in rest:
+        rank = rest.pop("rank").astype(np.float64)
+        # The mean of two neighbouring ranks is a tie with one item.
+        rest["better"], rest["tied"] = np.floor(rank) - 1, np.ceil(rank) - np.floor(rank)
+    return rest
+
+
+def _one_by_one(columns: Columns) -> Columns:
+    """Return a row for each target, in an order that their ties do not depend on."""
+    rows = as_compared(columns)
+    if "count" in rows:
+        check_copies(float(rows["count"].sum()))
+        times = as_index(rows.pop("count").astype(np.int64))
+        rows = {role: np.repeat(values, times) for role, values in rows.items()}
+    return rows
+
+
+def _target_names(rows: Columns) -> npt.NDArray[Any]:
+    """Return names by which ties are broken: items, or else numbers of equal rows."""
+    if "item" in rows:
+        return rows["item"]
+    keys = [rows[role] for role in ("items", "sampled") if role in rows]
+    order = np.lexsort(keys) if keys else np.arange(len(rows["better"]))
+    user = rows["user"][order] if "user" in rows else None
+    names = tie_names(user, rows["better"][order], rows["tied"][order])
+    found = np.empty_like(names)
+    found[order] = names
+    return found
+
+
+def _compare_scores(columns: Columns) -> Columns:
     """Compare each target with the user's other items: one row for each target, sorted by user.
 
     Users without a target have a row too, to be refused.
     """
-    codes, first = _codes(columns, layout.users)
-    size, is_target = len(first), columns["target"] == 1
-    of_user = np.bincount(as_index(codes[is_target]), minlength=size)
-    # The row of each target, users in order; any row of a user without one.
+    users, first, codes = np.unique(columns["user"], return_index=True, return_inverse=True)
+    codes, is_target = codes.reshape(-1), columns["target"] == 1
+    of_user = np.bincount(as_index(codes[is_target]), minlength=len(users))
     rows = np.concatenate([np.flatnonzero(is_target), first[of_user == 0]])
     rows = rows[np.lexsort([rows, codes[rows]])]
-    other = _others(columns, layout)
-    better, tied, met = compare_lists(codes, columns["score"], rows, other)
-    kept = [role for role in (*layout.users, "score", *_OF_TARGETS) if role in layout]
-    return {role: columns[role][rows] for role in kept} | {
-        _ROW: rows,
-        TARGETS: of_user[codes[rows]],
-        "sampled": met,
-        "better": better,
-        "tied": tied,
-    }
+    better, tied, met = compare_lists(codes, columns["score"], rows, _others(columns))
+    kept = {role: values[rows] for role, values in columns.items() if role != "target"}
+    counted = {"row": rows, "targets": of_user[codes[rows]], "sampled": met}
+    return kept | counted | {"better": better, "tied": tied}
 
 
-def _others(columns: Columns, layout: Layout) -> BoolArray:
+def _others(columns: Columns) -> BoolArray:
     """Tell the rows of other items. An item that is also a target of its user is not one."""
     is_target = columns["target"] == 1
-    if "item" not in layout:
+    if "item" not in columns:
         return np.asarray(~is_target)
-    pairs, _ = _combined(columns, [*layout.users, "item"])
-    own = np.unique(pairs[is_target])
-    other = ~is_target
-    for rows in in_parts(len(pairs) if len(own) else 0):
-        near = own[np.searchsorted(own, pairs[rows]).clip(max=len(own) - 1)]
-        other[rows] &= near != pairs[rows]
-    return np.asarray(other)
-
-
-def outcomes_by_item(
-    columns: Columns, targets: Columns, layout: Layout, ties: str, rng: np.random.Generator
-) -> list[tuple[IntArray, IntArray, BoolArray]] | None:
-    """Return for each pool its targets, its items, and which item beats which target.
-
-    ``columns`` are scored rows, ``targets`` what `compare_scores` made of them. None where the
-    items have no names, or not every target of a pool met all its items: then no two outcomes can
-    be told to be of one item.
-    """
-    if "item" not in layout:
-        return None
-    codes, _ = _codes(columns, layout.users)
-    pool = columns.get("pool", np.zeros(len(codes), dtype=np.int64))
-    rows, found = targets[_ROW], []
-    other = _others(columns, layout)
-    for name in np.unique(pool):
-        members = np.flatnonzero(pool[rows] == name)
-        mine = np.flatnonzero(other & (pool == name))
-        items, item = np.unique(columns["item"][mine], return_inverse=True)
-        users, user = np.unique(codes[mine], return_inverse=True)
-        if len(mine) != len(items) * len(users):
-            return None
-        scores = np.empty((len(users), len(items)))
-        scores[user.reshape(-1), item.reshape(-1)] = columns["score"][mine]
-        own = rows[members]
-        met = scores[np.searchsorted(users, codes[own])]
-        beats = beats_of(columns["score"][own], met, ties, rng)
-        found.append((members, numbered(layout.text("item", items)), beats))
-    return found
-
-
-def check_users(users: Columns, layout: Layout, source: str) -> None:
-    """Refuse the first user who has no target among other items."""
-    wrong = wrong_user(ArrayValues(users), layout)
-    if wrong.any():
-        place = np.argmax(wrong)
-        shown = {role: layout.text(role, values[place]) for role, values in users.items()}
-        raise user_complaint(layout, source, shown)
-
-
-def _codes(columns: Columns, roles: Sequence[str]) -> tuple[IntArray, IntArray]:
-    """Return a number for each combination of some columns, and a row that has it."""
-    codes, most = _combined(columns, roles)
-    if len(roles) == 1:  # all from 0 on occur
-        first = np.empty(most, dtype=np.int64)
-        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-        return codes, first
-    _, first, numbered = np.unique(codes, return_index=True, return_inverse=True)
-    return numbered.reshape(-1), first
-
-
-def _combined(columns: Columns, roles: Sequence[str]) -> tuple[IntArray, int]:
-    """Return a number for each combination of some columns, and how many there may be."""
-    codes, most = np.zeros(len(columns[roles[0]]), dtype=np.int64), 1
-    for role in roles:
-        where = columns[role]
-        if where.dtype.kind != "i":  # names that have no numbers yet
-            where = np.unique(where, return_inverse=True)[1].reshape(-1)
-        size = int(where.max()) + 1
-        codes *= size
-        codes += where
-        most *= size
-    return codes, most
-
-
-def have_several(columns: Columns, layout: Layout) -> bool:
-    """Return whether some user stands in the rows several times, or targets share their items."""
-    if "pool" in columns:
-        return True
-    if "user" not in columns:
-        return False
-    codes, first = _codes(columns, layout.users)
-    counted = "count" in columns and bool(
-        (np.bincount(as_index(codes), columns["count"]) > 1).any()
+    user, item = (
+        np.unique(columns[r], return_inverse=True)[1].reshape(-1) for r in ("user", "item")
     )
-    return counted or len(first) < len(codes)
-
-
-def with_design(columns: Columns, layout: Layout) -> Columns:
-    """Return checked rows with whole numbers, the design of every row, and ranks as comparisons."""
-    rest = as_comparisons(columns)
-    for role, number in layout.request.design.items():
-        rest.setdefault(role, np.broadcast_to(np.array(number), len(rest["better"])))
-    for role in {"items", "sampled", "count"} & set(rest):
-        rest[role] = rest[role].astype(np.int64, copy=False)
-    return rest
-
-
-def as_comparisons(columns: Columns) -> Columns:
-    """Return ranks as how many items beat a target and how many tie with it, in whole numbers."""
-    rest = dict(columns)
-    if "rank" in rest:
-        rank = rest.pop("rank")
-        # The mean of two neighbouring ranks is a tie with one item.
-        rest["better"], rest["tied"] = np.floor(rank) - 1, np.ceil(rank) - np.floor(rank)
-    for role in {"better", "tied"} & set(rest):
-        if rest[role].dtype.kind != "i":
-            rest[role] = rest[role].astype(np.int64)
-    return rest
-
-
-# -- tables --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class PlainTable:
-    """Rows of one file or several, opened one after the other."""
-
-    name: str
-    files: Iterable[PlainFile]
-    request: Request
-
-    def rows(self, *, one_by_one: bool, scored: bool = False) -> tuple[Layout, Iterator[Columns]]:
-        """Return the targets: batch by batch, where they are counted and no user is met again.
-
-        Rows that are ``scored``, or that name a pool of items, come as they are, item by item.
-        """
-        batches = self._batches()
-        start = next(batches, None)
-        if start is None:
-            raise FileError(f"{self.name} has no rows; it must have one for each target")
-        layout = start[0]
-        found: Iterator[Columns] = chain([start[1]], (columns for _, columns in batches))
-        if not (one_by_one or "user" in layout):
-            return layout, (with_design(columns, layout) for columns in found)
-        # Ranks become comparisons on the way: these are small whole numbers.
-        columns, names = gathered(map(as_comparisons, found), self.name)
-        layout = replace(layout, names=names)
-        if layout.scores and (scored or "pool" in layout):
-            return layout, iter([columns])
-        return layout, iter([with_design(self._together(layout, columns), layout)])
-
-    def records(self) -> Columns:
-        """Return all rows as they are."""
-        columns, _ = gathered((rows for _, rows in self._batches()), self.name, coded=False)
-        if not columns:
-            raise FileError(f"{self.name} has no rows")
-        return columns
-
-    def _together(self, layout: Layout, columns: Columns) -> Columns:
-        if layout.scores:
-            columns = compare_scores(columns, layout)
-            check_users(columns, layout, self.name)
-        elif POOLED in columns:
-            models = len(np.unique(columns.pop(POOLED)))
-            rows = np.bincount(columns["user"])
-            warn_of_pooled_models(layout, self.name, rows.min(), rows.max(), models)
-        return columns
-
-    def _batches(self) -> Iterator[tuple[Layout, Columns]]:
-        """Yield the rows of all files, checked, and the layout of their file."""
-        first: tuple[str, Layout] | None = None
-        for file in self.files:
-            layout = Layout.find(file.header, file.name, self.request, file.hint)
-            first = first or (file.name, layout)
-            check_same_roles(*first, file.name, layout)
-            for rows in file.read(list(dict.fromkeys(layout.read.values()))):
-                yield layout, _checked_columns(rows, layout, file)
-
-
-def _checked_columns(rows: _Rows, layout: Layout, file: PlainFile) -> Columns:
-    cells, numbers = rows
-    columns: Columns = {}
-
-    def refuse(rule: Rule, position: int, value: Any) -> NoReturn:
-        place = f" in {file.unit} {numbers[position]}"
-        raise complaint(rule, layout, file.name, value, place) from None
-
-    for role, column in layout.read.items():
-        try:
-            columns[role] = converted(role, cells[column], file.name)
-        except CellError as problem:
-            rule = Rule(role, kind_of_values(role), FileError, "correct or drop such rows")
-            refuse(rule, *problem.args)
-    broken = first_broken(layout.rules(), columns)
-    if broken is not None:
-        rule, position = broken
-        refuse(rule, position, columns[rule.role][position])
-    return columns
+    pair = user * (int(item.max()) + 1) + item
+    return np.asarray(~is_target & ~np.isin(pair, pair[is_target]))

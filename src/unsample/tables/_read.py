@@ -1,76 +1,51 @@
-"""The doors: what a source stands for, and its rows as counts or targets."""
+"""Tables read: counted by the engine that holds them, or target by target."""
 
 from __future__ import annotations
 
-import io
-import os
-import shutil
-import sys
-import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
-from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from unsample._archives import open_plain, read_arrays
-from unsample._checks import LARGEST_CATALOGUE, IntArray, Seed, as_index, as_rng, check_choice
-from unsample._files import find_files, is_file
+from unsample._checks import IntArray, as_text_array, check_choice
 from unsample.errors import FileError, InputError
 from unsample.evidence import (
     NEGATIVES,
-    Comparisons,
-    PoolCounts,
+    PAIR_KEYS,
+    ModelCounts,
+    PairCounts,
     RankCounts,
     Targets,
-    TieRule,
     check_ties,
-    in_parts,
-    number_users,
-    numbered,
-    rank_in_lists,
-    rank_with_ties,
+    design_columns,
+    pair_keys,
+    tie_seed,
 )
-from unsample.tables._arrays import (
-    PlainFile,
-    PlainTable,
-    check_users,
-    compare_scores,
-    failures_of,
-    have_several,
-    outcomes_by_item,
-    read_delimited,
-    read_json_lines,
-    read_named_arrays,
-    with_design,
+from unsample.tables._arrays import Columns, Ranged, Reading, checked_columns, refusal
+from unsample.tables._layout import (
+    LISTS,
+    MODELS,
+    NAMES,
+    ROLES,
+    Layout,
+    Read,
+    check_copies,
+    check_design,
+    find_layout,
+    kind_of_values,
+    show,
+    warn_of_pooled_models,
 )
-from unsample.tables._gather import by_label, in_order
-from unsample.tables._layout import DRAWN, Columns, Layout, Request
+from unsample.tables._sources import Arrays, Part, Table, open_source
+from unsample.tables._sql import COUNTS, ROW, Query
 
-if TYPE_CHECKING:
-    from unsample.tables._frames import FrameTable
-
-#: What columns given one by one are called in messages.
-_ARRAYS = "the table"
-#: Ending of a name -> its format; other names (``.txt``) leave it to the content.
-_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".npz": "npz",
-    ".json": "json",
-}
-_MARKS = {b"PAR1": "parquet", b"PK\x03\x04": "npz"}
-_PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
-#: Bytes that tell a format.
-_START = 1 << 16
+#: Columns of a table of counts that name models.
+_MODELS = ("model", "other_model")
+#: More models than this are not counted side by side in one row a user.
+_MOST_COLUMNS = 8
 
 
 def read_counts(
@@ -78,11 +53,8 @@ def read_counts(
     *,
     items: int | None = None,
     sampled: int | None = None,
-    columns: Mapping[str, str] | None = None,
-    rows: str | None = None,
+    read: Read = Read(),  # noqa: B008 - frozen
     by: str | None = None,
-    ties: str = "random",
-    rng: Seed = 0,
     replacement: bool = True,
     filtered: bool = False,
     negatives: str = "own",
@@ -94,18 +66,15 @@ def read_counts(
     source
         A path of a CSV, TSV, JSON lines, Parquet or NPZ file (text also as ``.gz`` or ``.xz``);
         ``"-"`` for standard input; a pattern such as ``"runs/*.parquet"``; a folder; a list of
-        paths; or a frame of pandas, Polars (eager or lazy), PyArrow, DuckDB or PySpark.
+        paths; a frame of pandas, Polars (eager or lazy), PyArrow, DuckDB or PySpark; a mapping of
+        arrays; or the table of counts that the query of `unsample.sql` gives.
     items, sampled
         The design, where it is not a column. Scored rows tell ``sampled`` by their number.
-    columns
-        Columns that have other names: ``{"rank": "position"}``.
-    rows
-        ``"ranks"``, ``"comparisons"`` or ``"scores"``, where the columns would allow several.
+    read
+        What columns are called, what rows hold, and the tie rule. The counts depend neither on the
+        engine nor on the order or the partitions of the rows.
     by
         A column to group by, such as ``model``.
-    ties, rng
-        The tie rule for comparisons and scores, and its seed. The counts depend neither on the
-        engine nor on the order or the partitions of the rows.
     replacement
         Whether the same item may be sampled twice for a target.
     filtered
@@ -120,30 +89,30 @@ def read_counts(
     -------
     dict of str to RankCounts
         Counts by the values of the column ``by``, sorted; under ``""`` without one. With a column
-        ``user``, the counts know which targets are of one user. The targets of scored rows stand
-        in one list with all others of their user, so that HR, MRR and AP can be told too.
+        ``user``, the counts know how many targets of one user are in which cells.
     """
-    request = Request(items, sampled, columns or None, rows, by)
-    rule = check_ties(ties)
-    with ExitStack() as stack:
-        table = open_table(source, request, stack)
-        if isinstance(table, RankCounts):
-            return {"": table}
-        shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
-        layout, batches = table.rows(one_by_one=shared, scored=shared)
-        first = next(batches)
-        if not shared and not have_several(first, layout):
-            compared = _compared(chain([first], batches))
-            with _named(table.name):
-                return _counted(compared, ties, rng, replacement)
-    found: dict[str, RankCounts] = {}
-    with _named(table.name):
-        groups = by_label(first)
-        del first
-        for label in sorted(groups):
-            reading = _Reading(table.name, layout, rule, as_rng(rng), replacement, filtered, shared)
-            found[label] = reading.targets(in_order(groups.pop(label))).counts
-    return found
+    asked = _asked(items, sampled, read, by, replacement, filtered, negatives)
+    return dict(_read(source, asked, pair=False))
+
+
+def read_models(
+    source: Any,
+    *,
+    items: int | None = None,
+    sampled: int | None = None,
+    read: Read = Read(),  # noqa: B008 - frozen
+    by: str | None = None,
+    pair: bool = True,
+    replacement: bool = True,
+    filtered: bool = False,
+    negatives: str = "own",
+) -> ModelCounts:
+    """Count the ranks of several models, and of each two the ranks of the same user.
+
+    The parameters are those of `read_counts`; ``pair`` says whether to count pairs of models.
+    """
+    asked = _asked(items, sampled, read, by, replacement, filtered, negatives)
+    return _read(source, asked, pair=pair)
 
 
 def read_targets(
@@ -151,360 +120,519 @@ def read_targets(
     *,
     items: int | None = None,
     sampled: int | None = None,
-    columns: Mapping[str, str] | None = None,
-    rows: str | None = None,
+    read: Read = Read(),  # noqa: B008 - frozen
     by: str | None = None,
-    ties: str = "random",
-    rng: Seed = 0,
     replacement: bool = True,
     filtered: bool = False,
     negatives: str = "own",
-) -> dict[str, Targets | RankCounts]:
-    """Read a table target by target, with their users, for comparisons that pair them.
-
-    The parameters are those of `read_counts`. Rows and the values of ``by`` keep their order; the
-    targets of scored rows are sorted by user. Saved counts, and tables with a column ``count``,
-    know no targets one by one: they come as counts.
-    """
-    request = Request(items, sampled, columns or None, rows, by)
-    rule = check_ties(ties)
-    with ExitStack() as stack:
-        table = open_table(source, request, stack)
-        if isinstance(table, RankCounts):
-            return {"": table}
-        shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
-        layout, batches = table.rows(one_by_one=True, scored=shared)
-        (found,) = batches
-    targets: dict[str, Targets] = {}
-    with _named(table.name):
-        if ("count" in layout and "user" not in layout) or rule == "realistic":
-            # Counting refuses ranks between two.
-            counts = _counted(_compared([found]), ties, rng, replacement)
-            if "count" in layout:
-                return {label: counts[label] for label in by_label(found)}
-        for label, group in by_label(found).items():
-            reading = _Reading(table.name, layout, rule, as_rng(rng), replacement, filtered, shared)
-            targets[label] = reading.targets(group)
-            _ = targets[label].counts  # says what is wrong with the design
-    return dict(targets)
+) -> dict[str, Targets]:
+    """Read a table target by target; the parameters are those of `read_counts`."""
+    asked = _asked(items, sampled, read, by, replacement, filtered, negatives)
+    reading, rows = _one_by_one(source, asked)
+    found = reading.by_model(rows)
+    targets = {name: each for name, each in found.items() if isinstance(each, Targets)}
+    if len(targets) < len(found):
+        raise InputError("lists are counted, and not read target by target; use read_models")
+    return targets
 
 
-def read_full_ranks(
-    source: Any,
-    *,
-    items: Any = None,
-    rng: Seed = 0,
-) -> Targets:
+def read_full_ranks(source: Any, *, items: Any = None, rng: Any = 0) -> Targets:
     """Read ranks in the full catalogue: columns ``rank``, ``user``, ``items``, ``relevance``.
 
     Half ranks are ties, placed at random. What the ranks must be is left to `unsample.exact`.
     """
+    asked = _asked(items, None, Read(rows="ranks", rng=rng), None, False, False, "own")
     # No rank is too large here: whoever takes them knows the catalogue.
-    request = Request(items, LARGEST_CATALOGUE, None, "ranks")
-    with ExitStack() as stack:
-        table = open_table(source, request, stack)
-        if isinstance(table, RankCounts):
-            raise InputError("full ranks must be given one by one, got saved counts")
-        layout, batches = table.rows(one_by_one=True)
-        (rows,) = batches
-    rows = _one_by_one(rows)
-    ranks = _ranks_of(rows, "random", as_rng(rng))
-    sizes = rows["items"]
-    return Targets(
-        ranks,
-        sizes,
-        sizes - 1,
-        layout.users_of(rows),
-        replacement=False,
-        relevance=rows.get("relevance"),
-    )
+    asked = replace(asked, given={"sampled": 10**12, **asked.given})
+    reading, rows = _one_by_one(source, asked)
+    return reading.full_ranks(rows)
 
 
-def read_items(source: Any, *, items: int, columns: Mapping[str, str] | None = None) -> Columns:
+def read_pairs(source: Any, *, items: int, columns: Mapping[str, str] | None = None) -> Columns:
     """Read rows of ``user`` and ``item`` (a number from 0 to items - 1), and maybe ``target``."""
-    for role in columns or {}:
-        check_choice("columns", role, ("user", "item", "target"))
-    named = {DRAWN if role == "item" else role: name for role, name in (columns or {}).items()}
-    request = Request(items, columns={DRAWN: "item", **named}, kind="negatives")
-    with ExitStack() as stack:
-        table = open_table(source, request, stack)
-        if isinstance(table, RankCounts):
-            raise InputError("a table of items must have a column item, got saved counts of ranks")
-        rows = table.records()
-    return {**rows, "item": rows[DRAWN].astype(np.int64, copy=False)}
+    asked = _asked(items, None, Read(columns=columns), None, False, False, "own")
+    _, rows = _one_by_one(source, asked, "negatives")
+    return {**rows, "item": rows["item"].astype(np.int64)}
 
 
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """How rows become targets."""
+def counts_of_partition(frame: Any, **options: Any) -> Any:
+    """Count a part of a table that holds whole users, as a frame of its own kind.
 
-    source: str
-    layout: Layout
-    ties: TieRule
-    rng: np.random.Generator
+    For ``mapInPandas``, Ray's ``map_batches`` and Dask's ``map_partitions``: the rows of all parts
+    together are a table of counts, which `unsample.estimate` and `unsample.compare` take. The
+    options are those of `read_models`, without ``filtered`` and ``negatives``.
+
+    Parameters
+    ----------
+    frame
+        A frame of pandas or Polars.
+    """
+    return type(frame)(_as_table(read_models(frame, **options)))
+
+
+# -- what is asked -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of a table."""
+
+    given: dict[str, int]
+    read: Read
+    by: str | None
     replacement: bool
     filtered: bool
     shared: bool
 
-    def targets(self, rows: Columns) -> Targets:
-        """Return the targets of some rows, in their order."""
-        if self.layout.scores and "target" in rows:
-            return self._of_scored(rows)
-        return self._of_targets(rows)
-
-    def _of_scored(self, scored: Columns) -> Targets:
-        """Return the targets of scored rows, and which shared item beats which of them."""
-        compared = compare_scores(scored, self.layout)
-        check_users(compared, self.layout, self.source)
-        found = self._of_targets(with_design(compared, self.layout))
-        pools = outcomes_by_item(scored, compared, self.layout, self.ties, self.rng)
-        if pools is None or len(found.ranks) != len(compared["better"]):
-            return found
-        relevant, place = found.relevant_and_place
-        parts = [
-            PoolCounts.from_outcomes(
-                beats,
-                items=items,
-                pool=int(numbered(np.asarray(found.pools)[members[:1]])[0]) if self._named else 0,
-                relevant=relevant[members],
-                place=place[members],
-            )
-            for members, items, beats in pools
-        ]
-        return replace(found, outcomes=PoolCounts.merge(parts))
-
     @property
-    def _named(self) -> bool:
-        return "pool" in self.layout
+    def wanted(self) -> tuple[str, ...]:
+        """Return the names of all columns that may be read."""
+        named = (self.read.columns or {}).values()
+        return (*ROLES, *MODELS, *COUNTS, *named, *([self.by] if self.by else []), "weight")
 
-    def _of_targets(self, rows: Columns) -> Targets:
-        rows = _one_by_one(rows)
-        if "relevance" in rows:
-            graded = ~np.isin(rows["relevance"], (0, 1))
-            if graded.any():
-                raise InputError(
-                    "relevance must be 0 or 1 where ranks are sampled, got "
-                    f"{rows['relevance'][np.argmax(graded)]:g}; grades count in full rankings: use "
-                    "unsample.exact, or design='certified'"
-                )
-            rows = {role: values[rows["relevance"] > 0] for role, values in rows.items()}
-        ranks, users = _ranks_of(rows, self.ties, self.rng), self.layout.users_of(rows)
-        items, sampled, places = rows["items"], rows["sampled"], None
-        if self.layout.scores and len(ranks):
-            assert users is not None
-            user = number_users(users, len(ranks))
-            relevant = np.bincount(as_index(user))[user]
-            if self.filtered:
-                items = items - relevant + 1
-            elif (relevant > 1).any():
-                ranks, sampled, places = rank_in_lists(
-                    ranks - 1,
-                    user,
-                    rows["score"],
-                    items=items,
-                    sampled=sampled,
-                    replacement=self.replacement,
-                    rng=self.rng,
-                )
-        request = self.layout.request
-        plain = places is None and not self.filtered
-        return Targets(
-            ranks,
-            request.items if plain and request.items is not None else items,
-            request.sampled if plain and request.sampled is not None else sampled,
-            users,
-            self.replacement,
-            places=places,
-            filtered=self.filtered,
-            relevance=rows.get("relevance"),
-            pools=rows.get("pool", 0 if self.shared else None),
+    def reading(self, name: str, layout: Layout) -> Reading:
+        rule, seed = check_ties(self.read.ties, whole=True), tie_seed(self.read.rng)
+        return Reading(
+            name, layout, self.read, rule, seed, self.replacement, self.filtered, self.shared
         )
 
 
-def _one_by_one(rows: Columns) -> Columns:
-    """Return a row for each target, where some rows stand for several."""
-    if "count" not in rows:
-        return rows
-    times = as_index(rows["count"])
-    return {role: np.repeat(values, times) for role, values in rows.items()}
-
-
-def _ranks_of(rows: Columns, ties: TieRule, rng: np.random.Generator) -> IntArray:
-    """Return the rank of each target, some at a time."""
-    ranks = np.empty(len(rows["better"]), dtype=np.int64)
-    for some in in_parts(len(ranks)):
-        better, tied = (rows[role][some].astype(np.int64) for role in ("better", "tied"))
-        ranks[some] = rank_with_ties(better, tied, ties, rng)
-    return ranks
-
-
-def _compared(batches: Iterable[Columns]) -> dict[str, Comparisons]:
-    """Return the rows of each label as comparisons."""
-    parts: dict[str, list[Comparisons]] = {}
-    some = (
-        {role: values[rows] for role, values in batch.items()}
-        for batch in batches
-        for rows in in_parts(len(batch["better"]))
-    )
-    for batch in some:
-        batch.setdefault("count", np.ones(len(batch["better"]), dtype=np.int64))
-        for label, group in by_label(batch).items():
-            columns = {field.name: group[field.name] for field in fields(Comparisons)}
-            parts.setdefault(label, []).append(Comparisons(**columns))
-    return {label: Comparisons.merge(parts[label]) for label in sorted(parts)}
-
-
-def _counted(
-    compared: Mapping[str, Comparisons], ties: str, rng: Seed, replacement: bool
-) -> dict[str, RankCounts]:
-    return {
-        label: RankCounts.from_comparisons(found, ties=ties, rng=rng, replacement=replacement)
-        for label, found in compared.items()
-    }
-
-
-def is_frame(value: object) -> bool:
-    """Return whether ``value`` is a table with named columns, without importing anything."""
-    # The class is asked, because a lazy frame would have to find out to answer.
-    return any(hasattr(type(value), name) for name in ("columns", "column_names"))
-
-
-def is_table(value: object) -> bool:
-    """Return whether ``value`` stands for a table: paths, a frame, or a mapping of columns."""
-    if isinstance(value, Mapping):
-        return True
-    paths = value if isinstance(value, list | tuple) and value else [value]
-    return all(isinstance(path, str | os.PathLike) for path in paths) or is_frame(value)
+def _asked(
+    items: Any,
+    sampled: Any,
+    read: Read,
+    by: str | None,
+    replacement: bool,
+    filtered: bool,
+    negatives: str,
+) -> _Asked:
+    check_ties(read.ties, whole=True)
+    shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
+    return _Asked(check_design(items, sampled), read, by, replacement, filtered, shared)
 
 
 @contextmanager
-def _named(table: str) -> Iterator[None]:
-    """Name the table in messages about its rows as a whole."""
-    try:
-        yield
-    except InputError as problem:
-        raise type(problem)(f"{table}: {problem}") from problem
+def _opened(source: Any, asked: _Asked) -> Iterator[Table | Arrays]:
+    """Give the table that a source stands for, as long as it is read."""
+    with ExitStack() as stack:
+        table = open_source(source, asked.wanted, stack)
+        with table.told() if isinstance(table, Table) else nullcontext():
+            yield table
 
 
-# -- which files ---------------------------------------------------------------------------------
+def _one_by_one(source: Any, asked: _Asked, kind: str | None = None) -> tuple[Reading, Columns]:
+    """Return how to read a table, and its rows as arrays."""
+    with _opened(source, asked) as table:
+        if isinstance(table, Table):
+            engine = _Engine(table, _layout_of(table, asked, kind), asked)
+            return asked.reading(table.name, engine.layout), engine.one_by_one()
+        return _of_arrays(table, asked, kind)
 
 
-class _File(NamedTuple):
-    """A file that is there, and what messages call it."""
-
-    path: Path
-    name: str
-
-
-def open_table(
-    source: Any, request: Request, stack: ExitStack
-) -> PlainTable | FrameTable | RankCounts:
-    """Return the table that a source stands for, or the counts that were saved there.
-
-    What must be cleaned up after reading goes onto the ``stack``.
-    """
-    request.check()
-    if isinstance(source, Mapping):
-        arrays = {str(name): np.asarray(values) for name, values in source.items()}
-        return PlainTable(_ARRAYS, iter([read_named_arrays(arrays, _ARRAYS)]), request)
-    several = isinstance(source, list | tuple)
-    paths = list(source) if several else [source]
-    if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
-        from unsample.tables._frames import FrameTable
-
-        return FrameTable.of(source, request)
-    files = [file for path in paths for file in _files_of(os.fspath(path), stack)]
-    name = files[0].name if len(files) == 1 else ", ".join(repr(os.fspath(p)) for p in paths)
-    kinds = {_format_of(file): file.name for file in files}
-    if len(kinds) > 1:
-        found = " and ".join(f"{file} ({kind})" for kind, file in kinds.items())
-        raise FileError(f"{name} must be files of one format, got {found}; name fewer of them")
-    (kind,) = kinds
-    if kind == "parquet":
-        from unsample.tables._frames import open_parquet
-
-        return open_parquet(name, files, request)
-    if kind == "json" or (kind == "npz" and "format" in _arrays_of(files[0])):
-        return _saved_counts(name, files, kind, request)
-    opened = _plain_files(files, kind)
-    stack.callback(opened.close)
-    return PlainTable(name, opened, request)
-
-
-def _files_of(path: str, stack: ExitStack) -> list[_File]:
-    """Return the files that a path, a pattern or a folder stands for, sorted."""
-    if path == "-":
-        return [_File(_spooled(sys.stdin.buffer, stack), "standard input")]
-    files = find_files(path)
-    if not is_file(files[0]):  # what can be read only once
-        with files[0].open("rb") as pipe:
-            return [_File(_spooled(pipe, stack), repr(path))]
-    if is_file(path):
-        return [_File(Path(path), repr(path))]
-    return [_File(file, repr(str(file))) for file in files]
-
-
-def _spooled(stream: Any, stack: ExitStack) -> Path:
-    """Write what can be read only once to a file."""
-    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="unsample-"))) / "table"
-    with path.open("wb") as file:
-        shutil.copyfileobj(stream, file)
-    return path
-
-
-# -- which format --------------------------------------------------------------------------------
-
-
-def _format_of(file: _File) -> str:
-    """Return the format of a file: its content tells, then its name."""
-    with failures_of(file.name), open_plain(file.path) as stream:
-        start = stream.read(_START)
-    if not start:
-        raise FileError(f"{file.name} is empty; a table starts with the names of its columns")
-    for mark, kind in _MARKS.items():
-        if start.startswith(mark):
-            return kind
-    for mark, ending in _PACKED.items():
-        if start.startswith(mark):
-            raise FileError(
-                f"{file.name} is compressed; give a file whose name ends in {ending}, or unpack it"
-            )
-    packed = file.path.suffix.lower() in _PACKED.values()
-    by_name = _SUFFIXES.get((file.path.with_suffix("") if packed else file.path).suffix.lower())
-    first = start.lstrip().split(b"\n", 1)[0]
-    if by_name is None and first.startswith(b"{"):
-        return "json" if b'"unsample.RankCounts' in start else "jsonl"
-    return by_name or ("tsv" if b"\t" in first else "csv")
-
-
-def _plain_files(files: Sequence[_File], kind: str) -> Generator[PlainFile]:
-    for file in files:
-        if kind == "npz":
-            yield read_named_arrays(_arrays_of(file), file.name)
-            continue
-        newline = "\n" if kind == "jsonl" else ""
-        with (
-            open_plain(file.path) as stream,
-            io.TextIOWrapper(stream, encoding="utf-8-sig", newline=newline) as text,
-        ):
-            if kind == "jsonl":
-                yield read_json_lines(text, file.name)
-            else:
-                yield read_delimited(text, "\t" if kind == "tsv" else ",", file.name)
-
-
-def _arrays_of(file: _File) -> dict[str, Any]:
-    with file.path.open("rb") as stream:
-        return read_arrays(stream, file.name)
-
-
-def _saved_counts(name: str, files: Sequence[_File], kind: str, request: Request) -> RankCounts:
-    if request != Request():
-        raise InputError(
-            f"by, items, sampled, columns and rows must be left out with {name}, which holds "
-            "saved counts and so knows its designs"
+def _of_arrays(arrays: Arrays, asked: _Asked, kind: str | None = None) -> tuple[Reading, Columns]:
+    name, columns = arrays.name, arrays.columns
+    layout = find_layout(list(columns), name, asked.given, asked.read, asked.by, kind=kind)
+    rows = checked_columns(columns, layout, name)
+    if layout.unasked and not layout.scored:
+        users, models = (
+            np.unique(each, return_counts=True)[1]
+            for each in (rows["user"], columns[layout.unasked])
         )
-    if kind == "npz":
-        return RankCounts.merge(RankCounts.from_arrays(_arrays_of(f), f.name) for f in files)
-    texts = ((file.path.read_text(encoding="utf-8", errors="replace"), file.name) for file in files)
-    return RankCounts.merge(RankCounts.from_json(text, name) for text, name in texts)
+        warn_of_pooled_models(layout, name, int(users.min()), int(users.max()), len(models))
+    return asked.reading(name, layout), rows
+
+
+def _layout_of(table: Table, asked: _Asked, kind: str | None) -> Layout:
+    """Return the layout of the first part; all parts must have its columns."""
+    first: tuple[Part, Layout] | None = None
+    for part in table.parts:
+        found = find_layout(
+            list(part.kinds),
+            part.name,
+            asked.given,
+            asked.read,
+            asked.by,
+            kind=kind,
+            hint=part.hint,
+        )
+        first = first or (part, found)
+        for has, lacks in ((first, (part, found)), ((part, found), first)):
+            missing = [role for role in has[1].columns if role not in lacks[1]]
+            if missing:
+                column = has[1].columns[missing[0]]
+                raise FileError(
+                    f"{lacks[0].name} has no column {column!r}, which {has[0].name} has"
+                )
+        for role, column in found.columns.items():
+            dtype, numeric = part.kinds[column], ("text", "whole", "real")
+            fits = dtype in ((*numeric, "flag") if role == "target" else numeric)
+            if role in LISTS and dtype not in ("list", "text"):
+                raise InputError(
+                    f"column {column!r} of {part.name} must hold lists, its type is {dtype}"
+                )
+            if not fits and role not in (*NAMES, *LISTS):
+                raise InputError(
+                    f"column {column!r} of {part.name} must hold {kind_of_values(role)}, its type "
+                    f"is {'BOOLEAN' if dtype == 'flag' else dtype}"
+                )
+    assert first is not None
+    return first[1]
+
+
+# -- engines -------------------------------------------------------------------------------------
+
+
+class _Engine:
+    """A table in its engine, checked: it breaks no rule, and has rows."""
+
+    def __init__(self, table: Table, layout: Layout, asked: _Asked) -> None:
+        self.table, self.layout, self.asked = table, layout, asked
+        self.columns = list(dict.fromkeys(layout.columns.values()))
+        quoted = ", ".join(map(table.dialect.name, self.columns))
+        rows = table.whole or " UNION ALL ".join(
+            f"SELECT {quoted} FROM {p.rows}" for p in table.parts
+        )
+        rows = table.whole or f"({rows})"
+        alone = layout.rows in ("ranks", "comparisons") and not {"user", "pool", "relevance"} & {
+            *layout.columns
+        }
+        if alone:
+            rows = table.keep(
+                "base", f"SELECT {quoted}, COUNT(*) AS times FROM {rows} GROUP BY {quoted}"
+            )
+        self.query = self._query(None, rows, grouped=alone)
+        if table.slow and not alone:
+            stored = table.keep("source", self.query.text("SELECT * FROM source"))
+            self.query.parts["source"] = f"SELECT * FROM {stored}"
+        self.models = self._check()
+        if layout.unasked and not layout.scored:
+            self._warn_of_pooled_models(layout.unasked)
+
+    def _query(
+        self, part: Part | None, rows: str, *, grouped: bool = False, shown: str = ""
+    ) -> Query:
+        parts = self.table.parts if part is None else [part]
+        kinds = {}
+        for role, column in self.layout.columns.items():
+            found = {part.kinds[column] for part in parts}
+            # Numbers take the widest type among the files; names become text.
+            kind = (
+                found.pop() if len(found) == 1 else "real" if found <= {"whole", "real"} else "text"
+            )
+            kinds[role] = "name" if kind == "whole" and role in ("user", "item") else kind
+        read, rule = self.asked.read, check_ties(self.asked.read.ties, whole=True)
+        return Query(
+            self.layout, kinds, self.table.dialect, rows, rule, tie_seed(read.rng),
+            self.asked.replacement, grouped, shown,
+        )  # fmt: skip
+
+    def ask(self, final: str) -> Columns:
+        return self.table.ask(self.query.text(final))
+
+    def _check(self) -> list[str]:
+        """Refuse a row that breaks a rule; return the models."""
+        rows, tied = "targets", "SUM(CASE WHEN tied > 0 THEN times ELSE 0 END)"
+        if self.layout.scored or self.layout.rows == "negatives":
+            rows, tied = "checked", "0"
+        kept = f"MAX(bad) AS bad, {tied} AS tied"
+        found = self.ask(f"SELECT model, {kept} FROM {rows} GROUP BY model")
+        if not len(found["model"]):
+            raise InputError(f"{self.table.name} has no rows")
+        if any(found["bad"]):
+            self._refuse()
+        self.tied = self.layout.rows == "scores" or bool(any(found["tied"]))
+        if not self.tied:
+            self.query.without_ties()
+        elif self.asked.read.ties == "random":
+            check_copies(float(sum(found["tied"])))
+        return sorted(str(model) for model in found["model"])
+
+    def _warn_of_pooled_models(self, column: str) -> None:
+        if any(column not in part.kinds for part in self.table.parts):
+            return
+        user, model = map(self.table.dialect.name, (self.layout.columns["user"], column))
+        each = [f"SELECT {user} AS u, {model} AS m FROM {part.rows}" for part in self.table.parts]
+        rows = f"({' UNION ALL '.join(each)}) AS r"
+        users = f"SELECT COUNT(*) AS n FROM {rows} GROUP BY u"
+        asked = (
+            f"SELECT MIN(n), MAX(n) FROM ({users}) AS c",
+            f"SELECT COUNT(DISTINCT m) FROM {rows}",
+        )
+        told = [int(values[0]) for query in asked for values in self.table.ask(query).values()]
+        warn_of_pooled_models(self.layout, self.table.name, *told)
+
+    def _refuse(self) -> None:
+        """Raise the error about the first row that breaks a rule."""
+        rules = self.layout.rules()
+        for part in self.table.parts:
+            numbered = part.place is not None
+            rows = (
+                f"(SELECT *, ROW_NUMBER() OVER () AS {ROW} FROM {part.rows})"
+                if numbered
+                else part.rows
+            )
+            query = self._query(part, rows, shown=ROW if numbered else "shown")
+            order = f"ORDER BY {ROW} LIMIT 1" if numbered else "LIMIT 1"
+            found = self.table.ask(query.text(f"SELECT * FROM checked WHERE bad > 0 {order}"))
+            if len(found["bad"]):
+                row = {name: values[0] for name, values in found.items()}
+                rule = rules[int(row["bad"]) - 1]
+                place = (
+                    f" in {part.place(int(row[ROW]))}"
+                    if part.place
+                    else self._described(row, rule.role)
+                )
+                raise refusal(rule, self.layout, part.name, row[f"raw_{rule.role}"], place)
+        raise InputError(f"{self.table.name} has rows with values that cannot be counted")
+
+    def _described(self, row: Mapping[str, Any], told: str) -> str:
+        """Describe a row of an engine that does not number its rows."""
+        columns = self.layout.columns.items()
+        shown = [f"{column}={show(row[f'raw_{role}'])}" for role, column in columns if role != told]
+        return f" in the row with {', '.join(shown)}" if shown else ""
+
+    # -- one by one --------------------------------------------------------------------------
+
+    def one_by_one(self) -> Columns:
+        """Return the checked rows; of scored ones, what was compared, if it can be."""
+        layout = self.layout
+        if layout.scored and not self.asked.shared and "pool" not in layout:
+            self._compare()
+            rows = self._as_arrays(self.ask("SELECT * FROM compared"))
+            users = np.unique(rows["user"], return_inverse=True)[1].reshape(-1)
+            return {role: values[np.argsort(users, kind="stable")] for role, values in rows.items()}
+        roles = ", ".join(self.table.dialect.name(role) for role in layout.columns)
+        return self._as_arrays(self.ask(f"SELECT {roles} FROM checked"))
+
+    def _as_arrays(self, columns: Columns) -> Columns:
+        names = {role for role in NAMES if (role, self.layout.rows) != ("item", "negatives")}
+        what = f"names in {self.table.name}"
+        return {
+            role: as_text_array(what, list(map(str, values)), error=FileError)
+            if role in names
+            else values.astype(np.float64)
+            for role, values in columns.items()
+        }
+
+    def _compare(self) -> None:
+        """Store what was compared, and refuse users who have no target among other items."""
+        if "compared" not in self.query.parts:
+            return
+        stored = self.table.keep("compared", self.query.text("SELECT * FROM compared"))
+        parts = self.query.parts
+        for name in ("source", "checked", "aims", "each", "found"):
+            parts.pop(name, None)
+        parts["compared"] = f"SELECT * FROM {stored}"
+        if self.layout.rows == "lists":
+            return
+        user = self.table.dialect.name("user")
+        wrong = "number IS NULL OR sampled < 1"
+        wrong += " OR number > 1" if self.layout.unasked else ""
+        given = self.layout.given.get("sampled")
+        wrong += f" OR sampled <> {given}" if given is not None else ""
+        users = (
+            f"SELECT *, COUNT(number) OVER (PARTITION BY model, {user}) AS targets FROM compared"
+        )
+        found = self.ask(
+            f"SELECT * FROM ({users}) AS u WHERE {wrong} ORDER BY model, {user} LIMIT 1"
+        )
+        if len(found["bad"]):
+            self.asked.reading(self.table.name, self.layout).check_users(found)
+
+    # -- counts ------------------------------------------------------------------------------
+
+    def counts(self, *, pair: bool) -> ModelCounts | Columns | None:
+        """Return the table of counts; None where numpy must look at targets one by one."""
+        layout, asked = self.layout, self.asked
+        if asked.shared or {"pool", "relevance"} & set(layout.columns):
+            return None
+        users = "user" in layout or layout.scored
+        if layout.scored:
+            self._compare()
+            if int(self.ask("SELECT MAX(number) AS n FROM compared")["n"][0]) > 1 or asked.filtered:
+                return None
+        if not users:
+            return self.table.ask(self.query.counts(between=False, within=False))
+        wide = self._wide(pair)
+        if wide is not None:
+            return wide
+        full = (
+            not asked.replacement
+            and layout.given.get("sampled") == layout.given.get("items", 0) - 1
+        )
+        return None if full else self.table.ask(self.query.counts(between=pair, within=True))
+
+    def _wide(self, pair: bool) -> ModelCounts | None:
+        """Return the counts where a user has one row: of no model has it two targets."""
+        design, models = self.layout.given, self.models
+        if not {"sampled", "items"} <= design.keys() or len(models) > _MOST_COLUMNS:
+            return None
+        if self.layout.rows != "ranks" or "count" in self.layout or self.tied:
+            return None
+        wide = self.table.keep("wide", self.query.wide(models))
+        if int(self.table.ask(f"SELECT MAX(more) AS more FROM {wide}")["more"][0]):
+            return None
+
+        def ranks(*columns: str) -> list[IntArray]:
+            names, there = ", ".join(columns), " AND ".join(f"{c} IS NOT NULL" for c in columns)
+            grouped = f"FROM {wide} WHERE {there} GROUP BY {names}"
+            found = self.table.ask(f"SELECT {names}, SUM(users) AS users {grouped}")
+            return [values.astype(np.int64) for values in found.values()]
+
+        def cells(rank: IntArray) -> IntArray:
+            given = design_columns(design["items"], design["sampled"], len(rank), True)
+            return pair_keys({**given, "high": rank})
+
+        found, between = {}, {}
+        for number, model in enumerate(models):
+            rank, users = ranks(f"m{number}")
+            found[model] = RankCounts.from_ranks(
+                rank,
+                count=users,
+                items=design["items"],
+                sampled=design["sampled"],
+                replacement=self.asked.replacement,
+            )
+        for one, other in combinations(range(len(models)) if pair else (), 2):
+            first, second, users = ranks(f"m{one}", f"m{other}")
+            weight = users.astype(np.float64)
+            between[models[one], models[other]] = PairCounts(cells(first), cells(second), weight)
+        return ModelCounts(found, between)
+
+
+# -- counts --------------------------------------------------------------------------------------
+
+
+def _read(source: Any, asked: _Asked, *, pair: bool) -> ModelCounts:
+    with _opened(source, asked) as table:
+        known = table.parts[0].kinds if isinstance(table, Table) else table.columns
+        if "format" in known and isinstance(table, Arrays):
+            return _saved(table, asked)
+        if {*COUNTS} <= {*known}:
+            return _of_table(_columns_of(table, COUNTS), asked)
+        if isinstance(table, Table):
+            engine = _Engine(table, _layout_of(table, asked, None), asked)
+            counted = engine.counts(pair=pair)
+            if isinstance(counted, ModelCounts):
+                return counted
+            if counted is not None:
+                return _of_table(counted, asked)
+            reading, rows = asked.reading(table.name, engine.layout), engine.one_by_one()
+        else:
+            reading, rows = _of_arrays(table, asked)
+    targets = dict(sorted(reading.by_model(rows).items()))
+    return _of_targets(targets, pair=pair and "user" in reading.layout)
+
+
+def _saved(saved: Arrays, asked: _Asked) -> ModelCounts:
+    if asked.given or asked.by or asked.read.columns or asked.read.rows:
+        raise InputError(
+            f"by, items, sampled and read must be left out with {saved.name}, which holds saved "
+            "counts and so knows its designs"
+        )
+    return ModelCounts({"": RankCounts.from_arrays(saved.columns, saved.name)}, {})
+
+
+def _of_targets(targets: Mapping[str, Targets | Ranged], *, pair: bool) -> ModelCounts:
+    between = {}
+    for one, other in combinations(targets, 2) if pair else ():
+        (users, cells), (others, second) = (
+            (np.asarray(targets[name].users), _pair_cells(targets[name])) for name in (one, other)
+        )
+        between[one, other] = PairCounts.of_users(users, cells, other=(others, second, None))
+    return ModelCounts({name: each.counts for name, each in targets.items()}, between)
+
+
+def _pair_cells(targets: Targets | Ranged) -> IntArray:
+    if isinstance(targets, Ranged):
+        return targets.cells
+    relevant, place = targets.relevant_and_place
+    size = len(targets.ranks)
+    columns = design_columns(targets.items, targets.sampled, size, targets.replacement)
+    return pair_keys({**columns, "high": targets.ranks, "relevant": relevant, "place": place})
+
+
+def _of_table(columns: Columns, asked: _Asked) -> ModelCounts:
+    """Return the counts that a query made, in any engine."""
+    cells = np.array([_empty(first) for first in columns["bin"]])
+    if any(_empty(low) for low in columns["low"][cells]):
+        raise InputError(
+            "the table of counts has ranks that are null: some rows broke a rule, or some users of "
+            "scored rows have no target or several; let unsample read the rows, which tells them"
+        )
+    numbers = {
+        name: values[cells].astype(np.int64) for name, values in columns.items()
+        if name in COUNTS[1:9]
+    }  # fmt: skip
+    together = numbers.pop("together").astype(np.float64)
+    # Files write the name of the only model, which is empty, as they write nothing.
+    names = {name: ["" if _empty(n) else str(n) for n in columns[name]] for name in _MODELS}
+    models = np.array(names["model"])[cells]
+    pairs: dict[tuple[str, str], PairCounts] = {}
+    both = zip(names["model"], names["other_model"], strict=True)
+    keys = [key for key, cell in zip(both, cells, strict=True) if not cell]
+    for key in dict.fromkeys(keys):
+        rows = np.flatnonzero(~cells)[[each == key for each in keys]]
+        sides = [
+            np.stack([columns[start + name][rows].astype(np.int64) for name in PAIR_KEYS], axis=1)
+            for start in ("", "other_")
+        ]
+        if asked.filtered:
+            sides = [
+                np.concatenate([side[:, :3], np.ones_like(side[:, 3:])], axis=1) for side in sides
+            ]
+        first, second = sides
+        pairs[key] = PairCounts(first, second, columns["count"][rows].astype(np.float64))
+    found = {}
+    for name in np.unique(models).tolist():
+        mine = {key: values[models == name] for key, values in numbers.items()}
+        if (name, name) in pairs:
+            # A user's only target is a pair with itself, which the query leaves out.
+            alone = {key: values[mine["relevant"] == 1] for key, values in mine.items()}
+            itself = pair_keys(alone)
+            single = PairCounts(itself, itself, alone["count"].astype(np.float64))
+            pairs[name, name] = PairCounts.merge([pairs[name, name], single])
+        users = round(float((mine["count"] / mine["relevant"]).sum()))
+        if asked.filtered:
+            mine |= {"relevant": np.ones_like(mine["low"]), "place": np.ones_like(mine["low"])}
+        found[name] = RankCounts(
+            **mine,
+            weight=mine["count"].astype(np.float64),
+            weight_squared=together[models == name],
+            replacement=asked.replacement,
+            users=users,
+            clusters=pairs.get((name, name)),
+        )
+    return ModelCounts(found, {key: each for key, each in pairs.items() if key[0] != key[1]})
+
+
+def _as_table(models: ModelCounts) -> dict[str, list[Any]]:
+    """Return the table of counts that a query would give."""
+    rows: list[list[Any]] = []
+    pairs = {(name, name): each.clusters for name, each in models.items() if each.clusters}
+    for name, counts in models.items():
+        columns = [getattr(counts, column).tolist() for column in COUNTS[1:8]]
+        together = np.rint(counts.weight_squared).astype(np.int64).tolist()
+        rows += ([name, *cell, *[None] * 7] for cell in zip(*columns, together, strict=True))
+    for (one, other), found in {**pairs, **models.between}.items():
+        for first, second, weight in zip(*found.arrays().values(), strict=True):
+            if one != other or first[3] > 1:
+                sampled, items, low, relevant, place = first.tolist()
+                ends = [round(weight), None, other, *second.tolist(), low]
+                rows.append([one, sampled, items, None, None, relevant, place, *ends])
+    return dict(zip(COUNTS, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value == "" or value != value  # noqa: PLR0124 - NaN
+
+
+def _columns_of(table: Table | Arrays, names: Sequence[str]) -> Columns:
+    if isinstance(table, Arrays):
+        return {name: np.asarray(table.columns[name], dtype=object) for name in names}
+    quoted = ", ".join(map(table.dialect.name, names))
+    rows = (
+        table.whole
+        or "(" + " UNION ALL ".join(f"SELECT {quoted} FROM {p.rows}" for p in table.parts) + ")"
+    )
+    return table.ask(f"SELECT {quoted} FROM {rows}")
