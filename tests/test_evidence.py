@@ -25,9 +25,7 @@ def _count(ranks, **options):
 def test_repeating_a_row_is_counting_it_so_often(ranks):
     values, times = np.unique(ranks, return_counts=True)
     assert _count(values, count=times) == _count(ranks)
-    doubled = _count(ranks, weights=np.full(len(ranks), 2.0))
-    assert np.allclose(doubled.weight, 2 * _count(ranks).weight)
-    assert doubled.effective == pytest.approx(len(ranks))
+    assert _count(ranks).effective == len(ranks)
 
 
 def test_designs_by_target_stay_apart():
@@ -35,10 +33,6 @@ def test_designs_by_target_stay_apart():
     groups = [(c.design.items, c.design.sampled, c.low.tolist()) for c in counts.by_design()]
     assert groups == [(50, 9, [1]), (60, 9, [1, 2]), (60, 19, [2])]
     assert (counts.largest_catalogue, counts.largest_sample, counts.total) == (60, 19, 4)
-
-
-def test_effective_number_of_targets_under_weights():
-    assert _count([1, 2, 3], weights=[1.0, 1.0, 0.0]).effective == pytest.approx(2.0)
 
 
 def test_cells_know_how_many_relevant_items_their_users_have():
@@ -52,22 +46,16 @@ def test_cells_know_how_many_relevant_items_their_users_have():
     ]  # fmt: skip
     # Users of weight 2, 1 and 1.
     assert shared.effective == pytest.approx(4**2 / (2**2 + 1 + 1))
-    counted = _count([1, 2, 3], users=[7, 7, 8], weights=[2.0, 2.0, 3.0], count=[1, 2, 1])
+    counted = _count([1, 2, 3], users=[7, 7, 8], count=[1, 2, 1])
+    assert counted == _count([1, 2, 2, 3], users=[7, 7, 7, 8])
     assert counted.relevant.tolist() == [3, 3, 1]
+    filtered = _count([1, 2, 3], users=[7, 7, 8], filtered=True)
+    assert filtered.relevant.tolist() == [1, 1, 1]
+    assert filtered.effective_users == pytest.approx(9 / 5)
+    assert filtered.users == 2
     for users in (["a"], [["a", "b"]]):
         with pytest.raises(InputError, match="users must hold one user for each of the 2"):
             _count([1, 2], users=users)
-
-
-def test_weights_are_those_of_users():
-    with pytest.raises(InputError, match="got some that differ; metrics are per user"):
-        _count([1, 2, 3], users=[7, 7, 8], weights=[1.0, 2.0, 3.0])
-    with pytest.raises(InputError, match="got 1 over the number of the user's targets"):
-        _count([1, 2, 3], users=[7, 7, 8], weights=[0.5, 0.5, 1.0])
-    filtered = _count([1, 2, 3], users=[7, 7, 8], weights=[1.0, 2.0, 3.0], filtered=True)
-    assert filtered.relevant.tolist() == [1, 1, 1]
-    assert filtered.effective_users == pytest.approx(2.0)
-    assert filtered.users == 2
 
 
 def test_targets_weigh_as_they_count_in_the_metric_of_their_user():
@@ -151,7 +139,7 @@ def test_lists_give_the_ranks_of_uniform_samples(replacement):
     ranks, sizes, places = rank_in_lists(
         better.ravel(), user, np.tile([9.0, 5.0, 4.0], size),
         items=np.full(3 * size, items), sampled=np.full(3 * size, sampled),
-        replacement=replacement, rng=rng,
+        replacement=replacement, uniforms=tuple(rng.random((3, 3 * size))),
     )  # fmt: skip
     assert (sizes == sampled).all()
     ranks, places = ranks.reshape(size, 3), places.reshape(size, 3)
@@ -167,7 +155,7 @@ def test_whole_lists_give_full_ranks():
     ranks, sampled, places = rank_in_lists(
         better, np.array([0, 0, 0, 1]), np.array([5.0, 2.0, 1.0, 7.0]),
         items=np.array([13, 13, 13, 11]), sampled=np.full(4, 10),
-        replacement=False, rng=np.random.default_rng(0),
+        replacement=False, uniforms=tuple(np.random.default_rng(0).random((3, 4))),
     )  # fmt: skip
     assert ranks.tolist() == [1, 5, 6, 6]
     assert sampled.tolist() == [12, 12, 12, 10]
@@ -181,7 +169,7 @@ def test_sampled_items_in_the_top_are_averaged_over_targets():
 
 
 def test_the_smallest_designs_are_counted():
-    for options in ({}, {"weights": [1.0, 2.0]}, {"count": [1, 2]}):
+    for options in ({}, {"count": [1, 2]}):
         tiny = RankCounts.from_ranks([1, 2], items=2, sampled=1, replacement=False, **options)
         assert tiny.low.tolist() == [1, 2]
     several = RankCounts.from_ranks([1, 2], items=[2, 3], sampled=[1, 2], replacement=False)
@@ -209,41 +197,24 @@ def test_targets_are_counted_as_their_ranks_are():
         ("low", 4, "low must not exceed high"),
         ("high", 11, r"ranks must be at most sampled \+ 1, got 11; a rank among"),
         ("count", -1, "counts must not be negative"),
-        ("weight", -0.5, "weights must be finite and not negative, got -0.5"),
-        ("weight", np.inf, "weights must be finite"),
-        ("weight_squared", np.nan, "weights must be finite"),
     ],
 )
 def test_cells_that_cannot_be_are_refused(column, value, words):
     cells = {"sampled": 9, "items": 50, "low": 2, "high": 3, "count": 1}
     columns = {name: np.array([number, number]) for name, number in cells.items()}
-    columns |= {"weight": np.ones(2), "weight_squared": np.ones(2)}
     assert RankCounts(**columns, replacement=False).total == 2
     columns[column] = np.array([columns[column][0], value])
     with pytest.raises(InputError, match=words):
         RankCounts(**columns, replacement=False)
 
 
-@pytest.mark.parametrize(
-    ("weight", "squared"),
-    [(0.5, 0.0), (1e-200, 0.0), (1.0, 1e-101), (1.0, 1e101), (1e-101, 1e-202), (1e101, 1e202)],
-)
-def test_cells_of_weights_too_light_or_too_heavy_are_refused(weight, squared):
-    """Also where the weights come squared and summed, as in a file."""
-    two = np.array([2, 2])
-    cells = [9 * two, 50 * two, two, two, two]
-    assert RankCounts(*cells, np.array([2.0, 0.0]), np.array([2.0, 0.0])).effective == 2.0
-    with pytest.raises(InputError, match=r"must be 0 or between 1e-100 and 1e.*multiply all"):
-        RankCounts(*cells, np.array([2.0, weight]), np.array([2.0, squared]))
-
-
 def test_columns_of_different_lengths_and_no_cells_are_refused():
     columns = dict.fromkeys(("sampled", "items", "low", "high", "count"), np.array([5, 5]))
     with pytest.raises(InputError, match="equally long"):
-        RankCounts(**columns, weight=np.ones(2), weight_squared=np.ones(1))
+        RankCounts(**columns | {"count": np.array([5])})
     empty = dict.fromkeys(columns, np.array([], dtype=np.int64))
     with pytest.raises(RankError, match="at least one cell"):
-        RankCounts(**empty, weight=np.ones(0), weight_squared=np.ones(0))
+        RankCounts(**empty)
     with pytest.raises(InputError, match="at least one RankCounts"):
         RankCounts.merge([])
 
@@ -289,18 +260,6 @@ def test_integers_of_every_width_are_counted_alike():
         ([1, 2], {"items": [100]}, DesignError, "one number or 2"),
         ([1, 2], {"items": [100, 1]}, DesignError, "items must be at least 2"),
         ([1, 12], {"items": [100, 100]}, RankError, "at most sampled"),
-        (
-            [1, 2],
-            {"weights": [1.0, -1.0]},
-            InputError,
-            r"got -1\.0 at position 2 of 2",
-        ),
-        ([1], {"weights": [np.nan]}, InputError, "finite"),
-        ([1], {"weights": [1.0, 2.0]}, InputError, "one for each rank"),
-        ([1], {"weights": [0.0]}, InputError, "all be zero"),
-        ([1], {"weights": ["heavy"]}, InputError, "weights must be numbers"),
-        ([1, 2], {"weights": [[1.0], [1.0, 2.0]]}, InputError, "weights must be numbers"),
-        ([1], {"weights": [10**400]}, InputError, "weights must be numbers"),
         ([1], {"count": [-1]}, InputError, "not be negative"),
         ([1], {"count": -1}, InputError, "count must be an integer of at least 0"),
         ([1], {"count": 0}, InputError, "nothing to estimate from"),
@@ -341,12 +300,13 @@ def test_unwritable_places_are_refused(tmp_path):
         ("count", None, "lacks count"),
         ("users", 1.5, "a whole number of users"),
         ("users", 0, "users in the file"),
-        ("clusters_first", [[9, 100, 7, 2, 0]], "must hold pairs of cells that it counts"),
+        ("clusters_keys", [[9, 100, 7, 2, 0]], "must hold pairs of the cells that it counts"),
+        ("clusters_left", [3], "must hold pairs of cells and their counts"),
+        ("clusters_count", [-1], "must hold pairs of cells and their counts"),
         ("replacement", [True], "true or false"),
         ("replacement", 1, "true or false"),
-        ("weight", 1.0, "a flat list of numbers"),
-        ("weight_squared", [[1.0]], "a flat list of numbers"),
-        ("weight", ["heavy"], "must be numbers"),
+        ("count", [[1]], "one-dimensional"),
+        ("count", ["many"], "integers"),
     ],
 )
 def test_saved_fields_of_the_wrong_kind_are_refused(field, value, words):
@@ -356,18 +316,9 @@ def test_saved_fields_of_the_wrong_kind_are_refused(field, value, words):
         RankCounts.from_arrays(fields, "the file")
 
 
-def test_weights_may_be_as_light_and_as_heavy_as_said():
-    for weight in (1e-100, 1e100):
-        assert _count([1, 5], weights=[weight, weight]).effective == pytest.approx(2.0)
-    for weight in (1e-310, 1e-160, 0.99e-100, 1.01e100, 1e155, 1e300):
-        for users in (None, ["a", "a"]):
-            with pytest.raises(InputError, match="between 1e-100 and 1e"):
-                _count([1, 5], weights=[1.0, weight], users=users)
-
-
 def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
     one = np.array([1])
-    cells = RankCounts(9 * one, 50 * one, one, one, one, 1.0 * one, 1.0 * one)
+    cells = RankCounts(9 * one, 50 * one, one, one, one)
     assert cells.replacement
     both = cells + _count([1])
     assert "items=50..100" in repr(both)
@@ -376,16 +327,16 @@ def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
 # -- catalogues of many sizes ---------------------------------------------------------------
 
 
-def _many_sizes(sizes, sampled, *, replacement=True, ranks=None, weights=None):
+def _many_sizes(sizes, sampled, *, replacement=True, ranks=None, times=1):
     """Count targets one by one: sizes that are given for single rows go onto a grid."""
     given = np.broadcast_arrays(
         1 + np.arange(len(sizes)) % 3 if ranks is None else ranks,
         sizes,
         sampled,
-        np.ones(len(sizes)) if weights is None else weights,
+        times,
     )
     return RankCounts.merge(
-        RankCounts.from_ranks([r], items=n, sampled=s, weights=[w], replacement=replacement)
+        RankCounts.from_ranks([r], items=n, sampled=s, count=[w], replacement=replacement)
         for r, n, s, w in zip(*(each.tolist() for each in given), strict=True)
     )
 
@@ -460,7 +411,7 @@ def test_who_has_nearly_met_all_does_not_seem_to_have_met_them_all():
 def test_groups_against_a_slow_reference(sampled, replacement):
     rng = np.random.default_rng(3)
     items = rng.integers(1000, 1300, 200)
-    weight = rng.integers(1, 4, 200).astype(float)
+    weight = rng.integers(1, 4, 200)
     width = 0.04 if sampled < 625 else 0.02
     groups = {}
     for size, part in zip(items.tolist(), weight, strict=True):
@@ -471,7 +422,7 @@ def test_groups_against_a_slow_reference(sampled, replacement):
     }
     expected = np.array([means[round(np.log(size) / width)] for size in items.tolist()])
     grouped = group_catalogues(
-        _many_sizes(items, sampled, replacement=replacement, ranks=1, weights=weight)
+        _many_sizes(items, sampled, replacement=replacement, ranks=1, times=weight)
     )
     assert grouped.items.tolist() == sorted(set(expected.tolist()))
     assert grouped.weight.tolist() == [weight[expected == size].sum() for size in grouped.items]

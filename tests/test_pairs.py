@@ -33,17 +33,17 @@ def targets(rng, users=40, size=160):
         ],
         axis=1,
     )
-    return rng.integers(0, users, size), cells, rng.random(size)
+    return rng.integers(0, users, size), cells
 
 
 def scored(cells):
     return np.log1p(cells[:, 2]) / cells[:, 3] + cells[:, 1] / 500
 
 
-def totals(users, cells, weights):
+def totals(users, cells):
     found = {}
-    for user, cell, weight in zip(users, cells, weights, strict=True):
-        found[user] = found.get(user, 0.0) + weight * scored(cell[None])[0]
+    for user, cell in zip(users, cells, strict=True):
+        found[user] = found.get(user, 0.0) + scored(cell[None])[0]
     return found
 
 
@@ -52,11 +52,11 @@ def test_inner_products_are_those_of_a_loop_over_users():
     one, two = targets(rng), targets(rng, users=60)
     own, other = totals(*one), totals(*two)
     within = PairCounts.of_users(*one)
-    assert within.inner(scored(within.first), scored(within.second)) == pytest.approx(
+    assert within.inner(scored(within.keys), scored(within.keys)) == pytest.approx(
         sum(total**2 for total in own.values())
     )
     between = PairCounts.of_users(*one, other=two)
-    assert between.inner(scored(between.first), scored(between.second)) == pytest.approx(
+    assert between.inner(scored(between.keys), scored(between.keys)) == pytest.approx(
         sum(total * other.get(user, 0.0) for user, total in own.items())
     )
 
@@ -64,27 +64,28 @@ def test_inner_products_are_those_of_a_loop_over_users():
 def test_centred_products_follow_from_linear_ones():
     """A user's weight is a sum over its targets of 1 over their number."""
     rng = np.random.default_rng(1)
-    users, cells, _ = targets(rng)
+    users, cells = targets(rng)
     cells[:, 3] = np.bincount(users)[users]
     pairs, mean = PairCounts.of_users(users, cells), 0.7
-    centred = [scored(side) - mean / side[:, 3] for side in (pairs.first, pairs.second)]
-    own = totals(users, cells, np.ones(len(users)))
-    assert pairs.inner(*centred) == pytest.approx(
+    centred = scored(pairs.keys) - mean / pairs.keys[:, 3]
+    own = totals(users, cells)
+    assert pairs.inner(centred, centred) == pytest.approx(
         sum((total - mean) ** 2 for total in own.values())
     )
 
 
 def test_parts_add_up_and_files_hold_them():
     rng = np.random.default_rng(2)
-    users, cells, weights = targets(rng)
-    weights = np.rint(weights * 4)
+    users, cells = targets(rng)
     part = users < 17
-    parts = [PairCounts.of_users(users[p], cells[p], weights[p]) for p in (part, ~part)]
-    whole = PairCounts.of_users(users, cells, weights)
+    parts = [PairCounts.of_users(users[p], cells[p]) for p in (part, ~part)]
+    whole = PairCounts.of_users(users, cells)
     assert PairCounts.merge(parts) == whole
     assert PairCounts.from_arrays(whole.arrays(), "a file") == whole
-    with pytest.raises(FileError, match="5 keys"):
-        PairCounts.from_arrays(whole.arrays() | {"first": whole.first[1:]}, "a file")
+    with pytest.raises(FileError, match="pairs of cells"):
+        PairCounts.from_arrays(whole.arrays() | {"left": whole.left[1:]}, "a file")
+    with pytest.raises(InputError, match="5 keys"):
+        PairCounts.of_cells(whole.first, whole.second[1:], whole.count)
     with pytest.raises(InputError, match="at least one"):
         PairCounts.merge([])
 

@@ -11,7 +11,7 @@ import pytest
 import unsample
 from unsample.designs import Exact, Fixed, Scorer
 from unsample.errors import DesignError, InputError, MetricError, RankError
-from unsample.evidence import RankCounts, Targets
+from unsample.evidence import Targets
 from unsample.law import draw_sampled_ranks
 
 ITEMS, USERS = 300, 400
@@ -230,16 +230,6 @@ def test_targets_of_a_user_that_have_nothing_in_common_inform_as_many():
     assert 0.9 < width < 1.4
 
 
-def test_weights_are_those_of_users():
-    given = {"items": 40, "sampled": 39, "users": ["a", "a", "b", "c"], "replacement": False}
-    counts = RankCounts.from_ranks([1, 9, 2, 30], weights=[3, 3, 1, 1], **given)
-    found = unsample.estimate(counts, metrics=["Recall@5", "HR@5"])
-    assert found["Recall@5"].value == pytest.approx((3 * 0.5 + 1 + 0) / 5)
-    assert found["HR@5"].value == pytest.approx(4 / 5)
-    with pytest.raises(InputError, match="the same for all the user's targets"):
-        RankCounts.from_ranks([1, 9, 2, 30], weights=[1, 2, 3, 4], **given)
-
-
 # -- comparisons ---------------------------------------------------------------------------------
 
 
@@ -411,15 +401,13 @@ def test_targets_know_their_places_where_all_ranks_are_full():
     assert known["MRR"].value == pytest.approx((1 / 2 + 1 / 7) / 2)
 
 
-def test_wrong_users_targets_and_pools_get_one_message(world, model):
+def test_wrong_users_and_targets_get_one_message(world, model):
     for users in ([None, "a", "b"], ["a", 1, None]):
         with pytest.raises(InputError, match="users must all be text or all be numbers"):
             unsample.estimate([1, 2, 3], items=9, sampled=4, users=users)
     twice = np.tile(world[1], 2), np.tile(world[2], 2)
     with pytest.raises(InputError, match="targets must name each item of a user once"):
         unsample.evaluate(model, twice, items=ITEMS, design="exact")
-    with pytest.raises(InputError, match="pools must name a pool for each of the 3 ranks"):
-        unsample.estimate([1, 2, 3], items=9, sampled=4, pools=[1, 2])
 
 
 def test_targets_of_no_relevance_are_no_targets(world, model):

@@ -19,7 +19,8 @@ _UNEQUAL = (
     "ranks tell metrics only if items were drawn uniformly: evaluate the model with "
     "unsample.evaluate; unsample.audit tells how items were drawn"
 )
-_WEIGHTS = "give weights to unsample.RankCounts.from_ranks, and the counts to unsample.estimate"
+_ONE_POOL = "say negatives='shared'; where each batch has its own items, intervals are then bounds"
+_WEIGHTS = "all users count the same; estimate groups of users apart, and average their values"
 _PART = (
     "draw documents at random, and give the ranks among them to unsample.estimate with "
     "negatives='shared'; chosen documents tell nothing of the others"
@@ -47,6 +48,8 @@ GONE: dict[str, str] = {
     "estimate(probabilities=)": _UNEQUAL,
     "estimate(strata=)": _UNEQUAL,
     "estimate(exclude=)": "say with items how many candidates each target has",
+    "estimate(pools=)": _ONE_POOL,
+    "compare(pools=)": _ONE_POOL,
     "estimate(weights=)": _WEIGHTS,
     "compare(weights=)": _WEIGHTS,
     "exact(weights=)": _WEIGHTS,

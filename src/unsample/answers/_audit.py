@@ -521,11 +521,10 @@ def _advice(answers: dict[str, str], lists: Lists, once: Lists) -> tuple[str | N
         options[0] += " - seen"
         options.append('candidates="unseen"')
         notes.append("seen is how many items the user of each target has seen")
-    if answers.get("shared lists") == "one list":
+    if answers.get("shared lists") in ("one list", "some"):
         options.append('negatives="shared"')
-    elif answers.get("shared lists") == "some":
-        options.append("pools=pools")
-        notes.append("pools names the list of each target")
+    if answers.get("shared lists") == "some":
+        notes.append("targets of one batch depend on each other, so intervals are bounds")
     text = "; ".join(["Estimate with the call below", *notes]) + "."
     if answers["uniform"] == "cannot tell":
         text += " These lists cannot show that they were drawn uniformly."

@@ -44,11 +44,12 @@ from unsample.errors import DesignError, InputError, MetricError
 from unsample.estimators import Estimator
 from unsample.estimators.prior import Prior
 from unsample.evidence import (
+    NEGATIVES,
+    ItemCounts,
     ModelCounts,
     RankCounts,
     Targets,
     place_halves,
-    shared_pools,
     size_on_grid,
 )
 from unsample.metrics import Metric
@@ -72,7 +73,6 @@ def compare(
     by: str | None = None,
     filtered: bool = False,
     negatives: str = "own",
-    pools: npt.ArrayLike | None = None,
     replacement: bool = True,
     candidates: str | None = None,
     shape: str | Shape | None = None,
@@ -95,7 +95,7 @@ def compare(
         (``metrics`` are then those of that call; guided results with the same ``rng`` drew the same
         users first); the result of `unsample.published` for the numbers of a paper on the same data
         set. Or one data frame of all models, with ``by``.
-    items, sampled, metrics, method, filtered, negatives, pools, replacement
+    items, sampled, metrics, method, filtered, negatives, replacement
         As in `unsample.estimate`, the same for all models. If the models share the same negatives,
         and it is known which item beats which target, the differences are more precise.
     candidates, shape, prior, kind
@@ -126,7 +126,7 @@ def compare(
     >>> compare(ranks, items=500, sampled=99, metrics="Recall@50").paired
     True
     """
-    shared = shared_pools(negatives, pools)
+    shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
     given = _Given(items, sampled, users, replacement, filtered, shared, rng)
     if by is not None:
         models = given.read(models, by)
@@ -238,7 +238,7 @@ class _Given:
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None
     replacement: bool
     filtered: bool
-    pools: npt.ArrayLike | None
+    shared: bool
     rng: Seed
 
     def model(self, name: str, given: Any) -> Model:
@@ -268,7 +268,7 @@ class _Given:
             users,
             self.replacement,
             filtered=self.filtered,
-            pools=self.pools,
+            shared=ItemCounts.without_outcomes(int(np.max(self.sampled))) if self.shared else None,
         )
         # Ranks with an index, such as a pandas Series, are matched by its labels.
         index = getattr(given, "index", None)
@@ -284,7 +284,7 @@ class _Given:
             **design,
             replacement=self.replacement,
             filtered=self.filtered,
-            negatives="own" if self.pools is None else "shared",
+            negatives="shared" if self.shared else "own",
         )
 
 

@@ -26,10 +26,11 @@ from unsample.confidence import (
     PooledError,
     SamplingError,
     degrees_of_freedom,
+    difference_part,
 )
 from unsample.errors import InputError
 from unsample.estimators import Observed
-from unsample.evidence import PoolCounts, RankCounts, difference_part
+from unsample.evidence import ItemCounts, RankCounts
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric
 
@@ -59,7 +60,7 @@ class _Side:
     added: Added | None
     #: A score for each sampled rank, if targets share their negatives.
     scores: FloatArray | None = None
-    pools: PoolCounts | None = None
+    pools: ItemCounts | None = None
     #: The weight of the targets.
     weight: float = 1.0
     #: Whether this is the value itself, known from full ranks.
@@ -351,7 +352,7 @@ class Duels:
             scores = found.scores[certainty.counts.low - 1] / certainty.counts.scale
             added = self.pairing.of_scores(model, metric, scores)
             error = found.error.standard_error(self.level, end)
-            pools, weight = certainty.pools, float(certainty.counts.weight.sum())
+            pools, weight = certainty.shared, float(certainty.counts.weight.sum())
             sides.append(_Side(found.expected, error, added, found.scores, pools, weight))
         return replace(entrant, sides=(sides[0], sides[1]))
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy.typing as npt
 
-from unsample._checks import Seed
+from unsample._checks import Seed, check_choice
 from unsample._gone import refuses_gone
 from unsample.answers._fits import DeltaErrors, fitted
 from unsample.answers._given import as_counts, possible_metrics
@@ -29,10 +29,10 @@ from unsample.errors import (
 from unsample.estimators import Estimator, Observed
 from unsample.estimators.prior import Prior
 from unsample.evidence import (
+    NEGATIVES,
     RankCounts,
     Targets,
     group_catalogues,
-    shared_pools,
 )
 from unsample.law import check_sampler
 from unsample.metrics import Metric
@@ -51,7 +51,6 @@ def estimate(
     users: npt.ArrayLike | None = None,
     filtered: bool = False,
     negatives: str = "own",
-    pools: npt.ArrayLike | None = None,
     replacement: bool = True,
     sampler: str = "uniform",
     candidates: str | None = None,
@@ -90,8 +89,6 @@ def estimate(
         ``"own"`` if items were sampled for each target, ``"shared"`` if all targets were ranked
         against one pool of sampled items: their ranks then depend on each other. If it is known
         which item beats which target, give a frame of scored rows (user, item, score, target).
-    pools
-        Which pool each target was ranked against, if there are several (batches).
     replacement
         Whether the same item may be sampled twice for a target.
     sampler
@@ -125,7 +122,7 @@ def estimate(
         "sampled": sampled,
         "users": users,
         "filtered": filtered or None,
-        "pools": shared_pools(negatives, pools),
+        "shared": check_choice("negatives", negatives, NEGATIVES) == "shared" or None,
     }
     result = estimate_counts(
         as_counts(ranks, replacement, rng, **given),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from unsample import metrics as _metrics
-from unsample._checks import Seed, as_integer_array
+from unsample._checks import Seed
 from unsample.answers._result import DEFAULT_METRICS
 from unsample.errors import DesignError, InputError
-from unsample.evidence import RankCounts, Targets, place_halves
+from unsample.evidence import ItemCounts, RankCounts, Targets, place_halves
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
 
@@ -25,22 +24,20 @@ def as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCou
             raise InputError(f"{extra} must be left out with {kind}, which know it")
         return ranks if isinstance(ranks, RankCounts) else ranks.counts
     if is_frame(ranks):
-        pools = named.pop("pools", None)
-        if not named.keys() <= {"items", "sampled", "filtered"} or np.ndim(pools):
-            raise InputError("users and pools must be left out with a frame; give it columns")
-        negatives = "own" if pools is None else "shared"
+        negatives = "shared" if named.pop("shared", False) else "own"
+        if not named.keys() <= {"items", "sampled", "filtered"}:
+            raise InputError("users must be left out with a frame; give it a column of users")
         return read_counts(ranks, **named, replacement=replacement, negatives=negatives)[""]
     for name in ("items", "sampled"):
         if name not in named:
             raise DesignError(
                 f"{name} must be given with ranks, got None; see help(unsample.estimate)"
             )
-    pools = named.pop("pools", None)
-    placed = place_halves(ranks, rng)
-    if pools is None:
-        return RankCounts.from_ranks(placed, **named, replacement=replacement)
-    whole = as_integer_array("ranks", placed, hint="ranks start at 1").astype(np.int64)
-    return Targets(whole, **named, replacement=replacement, pools=pools).counts
+    shared = named.pop("shared", False)
+    counts = RankCounts.from_ranks(place_halves(ranks, rng), **named, replacement=replacement)
+    if not shared:
+        return counts
+    return replace(counts, shared=ItemCounts.without_outcomes(counts.largest_sample))
 
 
 def possible_metrics(

@@ -70,7 +70,7 @@ class Question:
 
     def calibrated(self, observed: Observed) -> Calibrated | None:
         """Return the intervals that the prior gives; None if ranks depend on each other."""
-        if self.prior is None or observed.counts.pools is not None or observed.known.all():
+        if self.prior is None or observed.counts.shared is not None or observed.known.all():
             return None
         counts = observed.counts
         sampled = tuple(each for each in self.metrics if is_learned(each, counts))

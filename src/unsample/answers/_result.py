@@ -365,7 +365,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             "explanations": dict(self.explanations),
             "targets": self.counts.total,
             "filtered": self.filtered,
-            "negatives": "own" if self.counts.pools is None else "shared",
+            "negatives": "own" if self.counts.shared is None else "shared",
         }
 
 

@@ -221,8 +221,7 @@ Negatives = Annotated[
     choice(
         "negatives",
         NEGATIVES,
-        "own: items were sampled for each target; shared: all targets share one pool of items. A "
-        "column `pool` names the pool if there are several.",
+        "own: items were sampled for each target; shared: all targets share one pool of items.",
         "own|shared",
     ),
 ]

@@ -154,7 +154,7 @@ class Certainty:
     def of(cls, counts: RankCounts, cutoffs: Iterable[int], shape: Shape) -> Certainty:
         """Prepare the evidence of the counts; ``cutoffs`` are the K that will be asked for."""
         strata = strata_of(counts, cutoffs)
-        if counts.pools is not None:
+        if counts.shared is not None:
             from unsample.confidence._pooled import PooledCertainty
 
             return PooledCertainty(counts, strata, shape)

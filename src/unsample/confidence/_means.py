@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
+from unsample.confidence._items import freedom_of
 from unsample.confidence._limits import clopper_pearson, quantile
-from unsample.evidence import RankCounts, freedom_of
+from unsample.evidence import RankCounts
 from unsample.metrics import Metric
 
 #: With fewer users on either side of a share, limits are those of a share.

@@ -9,12 +9,13 @@ import numpy as np
 from unsample._checks import FloatArray, check_level
 from unsample.confidence._certainty import AffineBound, Certainty
 from unsample.confidence._direct import DirectMean
+from unsample.confidence._items import items_part
 from unsample.confidence._limits import MeanLimits
 from unsample.confidence._program import SHAPES, InfeasibleError, Lowest, Program, Shape
 from unsample.confidence._shared import PooledError, PooledLimits, proved_rows
 from unsample.confidence._strata import Stratum
 from unsample.errors import DesignError
-from unsample.evidence import PoolCounts
+from unsample.evidence import ItemCounts
 from unsample.metrics import Metric
 
 #: The level at which a shape is tested, as for own items.
@@ -50,10 +51,10 @@ class PooledCertainty(Certainty):
             )
 
     @property
-    def pools(self) -> PoolCounts:
+    def shared(self) -> ItemCounts:
         """Return what is known of the shared items."""
-        assert self.counts.pools is not None
-        return self.counts.pools
+        assert self.counts.shared is not None
+        return self.counts.shared
 
     @property
     def stratum(self) -> Stratum:
@@ -77,7 +78,7 @@ class PooledCertainty(Certainty):
     @property
     def estimable(self) -> bool:
         """Return whether anything is known of how far ranks depend on each other."""
-        return self.pools.known
+        return self.shared.known
 
     @property
     def caveat(self) -> str:
@@ -140,11 +141,11 @@ class PooledCertainty(Certainty):
         """
         if not self.estimable:
             return None
-        counts, ranks = self.counts, np.arange(1, self.pools.sampled + 2)
+        counts, ranks = self.counts, np.arange(1, self.shared.sampled + 2)
         direct = DirectMean.of(metric, counts)
         if direct is not None:
             expected = direct.value
-            scores = 1.0 - (ranks - 1) / self.pools.sampled
+            scores = 1.0 - (ranks - 1) / self.shared.sampled
             targets = counts.variance_of_mean(direct.values)
         else:
             program = self._estimating(self.shape_in_use() or SHAPES["none"], level)
@@ -214,7 +215,7 @@ class PooledCertainty(Certainty):
 
     def _errors_of_shares(self) -> list[PooledError]:
         """Return the error of each cumulated share of targets."""
-        ranks, counts = np.arange(1, self.pools.sampled + 2), self.counts
+        ranks, counts = np.arange(1, self.shared.sampled + 2), self.counts
         return [
             self._error(
                 (ranks <= end).astype(np.float64),
@@ -224,4 +225,4 @@ class PooledCertainty(Certainty):
         ]
 
     def _error(self, scores: FloatArray, targets: float) -> PooledError:
-        return PooledError(targets, self.counts.items_part(scores, left=self.left))
+        return PooledError(targets, items_part(self.counts, scores, left=self.left))

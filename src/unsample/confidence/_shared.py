@@ -35,6 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
+from unsample.confidence._items import DrawnPart
 from unsample.confidence._limits import (
     Leaning,
     MeanLimits,
@@ -44,7 +45,6 @@ from unsample.confidence._limits import (
     quantile,
     skewed,
 )
-from unsample.evidence import DrawnPart
 
 #: With fewer effective items the variance is not known, and the mean is not nearly normal. Then
 #: only what can be proved is used.

@@ -144,7 +144,7 @@ def strata_of(counts: RankCounts, cutoffs: Iterable[int]) -> tuple[Stratum, ...]
     """Return the targets by the size of their catalogues; ``cutoffs`` are the K to be asked for."""
     wanted = sorted(set(cutoffs))
     number = size_ranges(counts.items)
-    if counts.pools is not None or not number.any():
+    if counts.shared is not None or not number.any():
         return (Stratum.of(counts, wanted, 1.0),)
     total, found = float(counts.weight.sum()), []
     for each in range(int(number.max()) + 1):

@@ -72,6 +72,8 @@ def check_cells(cells: RankCounts) -> None:
     )
     refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
     refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
+    if not cells.count.any():
+        raise RankError("counts must not all be zero: there is nothing to estimate from")
     refuse_where(cells.relevant < 1, "relevant must be at least 1", cells.relevant, RankError)
     outside = (cells.place < 0) | (cells.place > cells.relevant)
     refuse_where(outside, "place must be in 0..relevant", cells.place, RankError)

@@ -22,31 +22,31 @@ from unsample._checks import (
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._cells import DesignCells, check_cells, count_ranks, refuse_joint, span
 from unsample.evidence._columns import (
-    SUMS,
     as_column,
-    as_weights,
     check_format,
     check_lengths,
-    check_weight_sums,
     distinct_rows,
     joined,
     load_arrays,
     merge_equal,
-    no_numbers,
     part_of,
     read_columns,
     save_arrays,
 )
-from unsample.evidence._drawn import DrawnPart, more_cautious, smoothed
 from unsample.evidence._pairs import PAIR_KEYS, PairCounts, rank_bin, size_on_grid
-from unsample.evidence._pools import PoolCounts
-from unsample.evidence._users import check_weights, number_users, relevant_and_place
+from unsample.evidence._shared import ItemCounts
+from unsample.evidence._users import number_users, relevant_and_place
 from unsample.law import Law
 from unsample.metrics import AUC, Metric
 
 _KEYS = ("sampled", "items", "low", "high", "relevant", "place")
-_COLUMNS = (*_KEYS, *SUMS)
+_COLUMNS = (*_KEYS, "count")
+_SUMS = ("count", "weight", "weight_squared")
 _FORMAT = "unsample.RankCounts/3"
+
+
+def _not_given() -> npt.NDArray[Any]:
+    return np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +65,11 @@ class RankCounts:
     low: IntArray
     high: IntArray
     count: IntArray
-    weight: FloatArray
-    weight_squared: FloatArray
     replacement: bool = True
     #: How many relevant items the users of a cell have; by default one.
-    relevant: IntArray = field(default_factory=no_numbers)
+    relevant: IntArray = field(default_factory=_not_given)
     #: The place of a cell's targets among those of their user; 0 where it is not known.
-    place: IntArray = field(default_factory=no_numbers)
+    place: IntArray = field(default_factory=_not_given)
     #: How many users there are; by default as many as targets, or as follows from ``relevant``.
     users: int = 0
     #: Pairs of targets of one user; None where each target has its own user, or it is not known.
@@ -82,17 +80,27 @@ class RankCounts:
     #: Numbers of relevant items, and the weight of users with so many, where users have several.
     sizes: tuple[tuple[int, float], ...] = ()
     #: What is known of the items that targets share; None where each target has its own items.
-    pools: PoolCounts | None = None
+    shared: ItemCounts | None = None
+    #: What a cell's targets count together, and the sum over them of what each counts times what
+    #: all targets of its user do. By default a target counts 1; a metric may weigh them.
+    weight: FloatArray = field(default_factory=_not_given)
+    weight_squared: FloatArray = field(default_factory=_not_given)
 
     def __post_init__(self) -> None:
-        if not len(self.relevant):
-            object.__setattr__(self, "relevant", np.broadcast_to(np.int64(1), len(self.low)))
+        given: dict[str, Any] = {}
+        relevant = self.relevant
+        if not len(relevant):
+            relevant = given["relevant"] = np.broadcast_to(np.int64(1), len(self.low))
         if not len(self.place):
-            object.__setattr__(self, "place", (self.relevant == 1).astype(np.int8))
+            given["place"] = (relevant == 1).astype(np.int8)
+        for name, values in given.items():
+            object.__setattr__(self, name, values)
         check_lengths(self, _COLUMNS)
         check_cells(self)
-        check_weight_sums(self.weight, self.weight_squared)
-        merge_equal(self, _KEYS)
+        if not len(self.weight):
+            object.__setattr__(self, "weight", self.count.astype(np.float64))
+            object.__setattr__(self, "weight_squared", self._squares(None))
+        merge_equal(self, _KEYS, _SUMS)
         if not self.users:
             users = round(float((self.count / self.relevant).sum()))
             object.__setattr__(self, "users", users)
@@ -106,7 +114,6 @@ class RankCounts:
         *,
         items: npt.ArrayLike,
         sampled: npt.ArrayLike,
-        weights: npt.ArrayLike | None = None,
         count: npt.ArrayLike | None = None,
         users: npt.ArrayLike | None = None,
         places: npt.ArrayLike | None = None,
@@ -116,43 +123,45 @@ class RankCounts:
     ) -> RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
-        ``items`` and ``sampled`` are single numbers, or one for each rank. ``weights`` say how much
-        a target's user counts, and ``count`` how many targets a rank stands for. ``users`` names
-        the user of each rank: metrics are per user, and errors count users. Where the user's other
-        relevant items were left out (``filtered``), metrics are per target. ``places`` is the place
-        of a target among those of its user, if all of them were ranked against the same items.
-        Where a rank is only known to lie in a range, ``lowest`` is the first rank of the range and
-        ``ranks`` the last.
+        ``items`` and ``sampled`` are single numbers, or one for each rank. ``count`` says how many
+        targets a rank stands for. ``users`` names the user of each rank: metrics are per user, and
+        errors count users. Where the user's other relevant items were left out (``filtered``),
+        metrics are per target. ``places`` is the place of a target among those of its user, if all
+        of them were ranked against the same items. Where a rank is only known to lie in a range,
+        ``lowest`` is the first rank of the range and ``ranks`` the last.
         """
-        array = as_integer_array("ranks", ranks, hint="ranks start at 1")
-        if array.size == 0:
+        high = as_integer_array("ranks", ranks, hint="ranks start at 1")
+        if high.size == 0:
             raise RankError("ranks must hold at least one rank, got none")
-        plain = all(each is None for each in (weights, count, users, lowest))
+        plain = all(each is None for each in (count, users, lowest))
         if plain and np.ndim(items) == 0 and np.ndim(sampled) == 0:
             design = Law(items, sampled, replacement)  # type: ignore[arg-type]
-            return cls.from_histogram(count_ranks(array, design), design)
-        high = array.astype(np.int64, copy=False)
-        weight = as_weights(weights, array.size)
-        times = as_column("count", 1 if count is None else count, array.size)
-        keys: dict[str, Any] = design_columns(items, sampled, array.size, replacement) | {
-            "low": high if lowest is None else as_column("lowest", lowest, array.size),
+            return cls.from_histogram(count_ranks(high, design), design)
+        high = high.astype(np.int64, copy=False)
+        columns: dict[str, Any] = design_columns(items, sampled, high.size, replacement) | {
+            "low": high if lowest is None else as_column("lowest", lowest, high.size),
             "high": high,
+            "count": as_column("count", 1 if count is None else count, high.size),
         }
-        each = np.asarray(times * weight, dtype=np.float64)
-        columns = keys | {"count": times, "weight": each, "weight_squared": each * weight}
-        user = None if users is None else number_users(users, array.size)
-        if user is None or np.bincount(user, times).max() <= 1:
+        if users is None:
             return cls(**columns, replacement=replacement)
-        relevant, place = relevant_and_place(user, times, high, places, _full(keys, replacement))
+        user = number_users(users, high.size)
+        if count is not None:
+            rows = np.repeat(np.arange(len(user)), columns["count"])
+            user, high = user[rows], high[rows]
+            columns = {name: values[rows] for name, values in columns.items()}
+            columns["count"] = np.ones(len(rows), dtype=np.int64)
+        if len(np.unique(user)) == len(user):
+            return cls(**columns, replacement=replacement)
         if not filtered:
-            check_weights(weight, user, relevant)
+            full = not replacement and bool((columns["sampled"] == columns["items"] - 1).all())
+            relevant, place = relevant_and_place(user, high, places, full)
             columns |= {"relevant": relevant, "place": place}
-        columns["weight_squared"] = each * np.bincount(user, each)[user]
         return cls(
             **columns,
             replacement=replacement,
-            users=int(user.max()) + 1,
-            clusters=PairCounts.of_users(user, pair_keys(columns), each),
+            users=len(np.unique(user)),
+            clusters=PairCounts.of_users(user, pair_keys(columns)),
         )
 
     @classmethod
@@ -184,8 +193,6 @@ class RankCounts:
             low=lows,
             high=as_integer_array("high", high).astype(np.int64),
             count=counts,
-            weight=counts.astype(np.float64),
-            weight_squared=counts.astype(np.float64),
             replacement=design.replacement,
         )
 
@@ -207,16 +214,15 @@ class RankCounts:
             )
         alone = all(part.clusters is None for part in counts)
         clusters = None if alone else PairCounts.merge(part.pairs() for part in counts)
-        shared = [part.pools for part in counts if part.pools is not None]
+        shared = [part.shared for part in counts if part.shared is not None]
         if 0 < len(shared) < len(counts):
             raise DesignError("counts of shared and of own items must not be added; estimate apart")
-        pools = PoolCounts.merge(shared) if shared else None
         return replace(
             counts[0],
-            **joined(counts, _COLUMNS),
+            **joined(counts, (*_KEYS, *_SUMS)),
             users=sum(part.users for part in counts),
             clusters=clusters,
-            pools=pools,
+            shared=ItemCounts.merge(shared) if shared else None,
         )
 
     def __add__(self, other: object) -> RankCounts:
@@ -253,35 +259,32 @@ class RankCounts:
         return replace(
             self,
             weight=weight,
-            weight_squared=self._squares(metric, shares),
+            weight_squared=self._squares(metric),
             # The AUC of a rank depends on the number of the user's relevant items.
             relevant=self.relevant if metric.family is AUC else ones,
             place=ones,
             metric=metric,
             scale=float(weight.sum()) / self._users_weight,
             sizes=self._sizes(),
-            pools=None if self.pools is None else self.pools.for_metric(metric),
+            shared=None if self.shared is None else self.shared.for_metric(metric),
         )
 
-    def _squares(self, metric: Metric, shares: FloatArray) -> FloatArray:
+    def _squares(self, metric: Metric | None) -> FloatArray:
         """Return for each cell the sum of weights times that of all targets of the user.
 
         Their sum is that of the squared weights of users. It gives the effective number of targets
         if those of one user are taken as fully dependent.
         """
+        shares = _shares(metric, self.relevant, self.place)
         if self.clusters is None:
-            return np.asarray(self.weight_squared * shares**2)
-        cells, first, second = self.clusters.cells
-        of_cells = metric.shares(cells[:, 3], cells[:, 4])
-        products = self.clusters.weight * of_cells[first] * of_cells[second]
-        sums = np.bincount(first, products, minlength=len(cells))
-        _, place = distinct_rows(np.concatenate([cells, pair_keys(vars(self))]))
-        own = place[len(cells) :]
-        by_place = np.zeros(int(place.max()) + 1)
-        by_place[place[: len(cells)]] = sums
-        weights = np.bincount(own, self.weight * shares, minlength=len(by_place))
-        part = np.divide(by_place, weights, out=np.zeros(len(weights)), where=weights > 0)
-        return np.asarray(part[own] * self.weight * shares)
+            return np.asarray(self.count * self.relevant * shares**2)
+        pairs, keys = self.clusters, self.clusters.keys
+        weights = pairs.count * _shares(metric, keys[:, 3], keys[:, 4])[pairs.right]
+        found, place = distinct_rows(np.concatenate([keys, pair_keys(vars(self))]))
+        first, own = place[: len(keys)][pairs.left], place[len(keys) :]
+        of_users = np.bincount(first, weights, minlength=len(found))
+        targets = np.bincount(own, self.count, minlength=len(found))
+        return np.asarray(self.count * shares * (of_users / np.maximum(targets, 1))[own])
 
     def _sizes(self) -> tuple[tuple[int, float], ...]:
         """Return how much users with each number of relevant items weigh."""
@@ -303,44 +306,24 @@ class RankCounts:
             best.append(shares @ metric.weights(places, self.largest_catalogue))
         return float(np.average(best, weights=[weight for _, weight in self.sizes]))
 
-    def items_part(self, scores: FloatArray, *, left: float = 1.0) -> DrawnPart:
-        """Return the shared items' part of the variance of the mean of ``scores[r - 1]``.
-
-        ``left`` is the share of the catalogue that a pool drawn without replacement leaves out. The
-        variance is multiplied by it.
-        """
-        assert self.pools is not None
-        total, sampled = float(self.weight.sum()), self.pools.sampled
-        squares = self.weight_squared
-        if self.clusters is not None:
-            # Each target has noise of its own, whoever its user is.
-            squares = self.weight**2 / np.maximum(self.count, 1)
-        found = []
-        for score in (scores, smoothed(scores)):
-            rise = np.diff(score)[self.low - 2] * (self.low > 1)
-            beaten = self.low - 1.0
-            each = squares * rise**2 * beaten * (sampled - beaten) / sampled
-            twice = (1.0 - 1.0 / sampled) * float(each.sum()) / total**2
-            effects = self.pools.effects(score, total)
-            found.append(self.pools.part(*effects, twice=twice, left=left))
-        return more_cautious(*found)
-
     def take(self, cells: BoolArray) -> RankCounts:
         """Return some of the cells, without the users of their targets."""
-        columns = {name: getattr(self, name)[cells] for name in _COLUMNS}
-        return replace(self, **columns, users=0, clusters=None, pools=None)
+        columns = {name: getattr(self, name)[cells] for name in (*_KEYS, *_SUMS)}
+        return replace(self, **columns, users=0, clusters=None, shared=None)
 
     def in_catalogues(self, items: IntArray) -> RankCounts:
         """Return the counts with other catalogue sizes, which depend on a cell's design alone."""
         if self.clusters is None:
             return replace(self, items=items)
         designs = np.stack([self.sampled, self.items], axis=1)
-        cells = self.clusters.cells[0].copy()
-        found, place = distinct_rows(np.concatenate([designs, cells[:, :2]]))
+        keys = self.clusters.keys.copy()
+        found, place = distinct_rows(np.concatenate([designs, keys[:, :2]]))
         sizes = np.zeros(len(found), dtype=np.int64)
         sizes[place[: len(self)]] = items
-        cells[:, 1] = sizes[place[len(self) :]]
-        return replace(self, items=items, clusters=self.clusters.in_cells(cells))
+        keys[:, 1] = sizes[place[len(self) :]]
+        pairs = self.clusters
+        clusters = PairCounts.of_cells(keys[pairs.left], keys[pairs.right], pairs.count)
+        return replace(self, items=items, clusters=clusters)
 
     # -- users ------------------------------------------------------------------------------
 
@@ -362,31 +345,30 @@ class RankCounts:
         """Return the pairs of targets of one user; without others, each is one with itself."""
         if self.clusters is not None:
             return self.clusters
-        cells = pair_keys(vars(self))
-        return PairCounts(cells, cells, self.weight_squared)
+        keys = pair_keys(vars(self))
+        return PairCounts.of_cells(keys, keys, self.count)
 
-    def on_pair_cells(self, scores: FloatArray, cells: IntArray) -> FloatArray:
+    def on_pair_cells(self, scores: FloatArray, keys: IntArray) -> FloatArray:
         """Return what a target in each of the pair cells adds to its user, less the mean.
 
         ``scores`` are those of the cells of these counts. The weights of a metric are included. A
         user with ``relevant`` targets has that many parts of the mean to lose.
         """
         mean = float(self.weight @ scores) / self._users_weight
-        asked, shares = cells, np.ones(len(cells))
+        asked = keys
         if self.metric is not None:
-            shares = self.metric.shares(cells[:, 3], cells[:, 4])
-            asked = cells.copy()
+            asked = keys.copy()
             asked[:, 4] = 1
             if self.metric.family is not AUC:
                 asked[:, 3] = 1
-        _, place = distinct_rows(np.concatenate([asked, pair_keys(vars(self))]))
-        own = place[len(cells) :]
-        weight = np.bincount(own, self.weight, minlength=int(place.max()) + 1)
-        total = np.bincount(own, self.weight * scores, minlength=len(weight))
-        score = np.divide(total, weight, out=np.zeros(len(weight)), where=weight > 0)
-        return np.asarray(
-            (shares * score[place[: len(cells)]] - mean / cells[:, 3]) / self._users_weight
-        )
+        found, place = distinct_rows(np.concatenate([asked, pair_keys(vars(self))]))
+        own = place[len(keys) :]
+        weight = np.bincount(own, self.weight, minlength=len(found))
+        total = np.bincount(own, self.weight * scores, minlength=len(found))
+        score = np.divide(total, weight, out=np.zeros(len(found)), where=weight > 0)
+        shares = _shares(self.metric, keys[:, 3], keys[:, 4])
+        added = shares * score[place[: len(keys)]] - mean / keys[:, 3]
+        return np.asarray(added / self._users_weight)
 
     def variance_of_mean(self, scores: FloatArray) -> float:
         """Return the variance, for newly drawn users, of the mean over users of the cells' scores.
@@ -394,10 +376,9 @@ class RankCounts:
         Where users have several targets, the scores of a user's targets add up by their weights.
         """
         if self.clusters is not None:
-            cells, first, second = self.clusters.cells
-            added = self.on_pair_cells(scores, cells)
+            added = self.on_pair_cells(scores, self.clusters.keys)
             few = self.users / max(self.users - 1, 1)
-            return max(self.clusters.inner(added[first], added[second]), 0.0) * few
+            return max(self.clusters.inner(added, added), 0.0) * few
         total = float(self.weight.sum())
         deviations = scores - self.weight @ scores / total
         return self.scale**2 * float(self.weight_squared @ deviations**2) / total**2
@@ -406,8 +387,8 @@ class RankCounts:
         self, scores: FloatArray, other: RankCounts, scores_of_other: FloatArray, both: PairCounts
     ) -> float:
         """Return the covariance of two models' means, given pairs of targets of one user."""
-        first = self.on_pair_cells(scores, both.first)
-        return both.inner(first, other.on_pair_cells(scores_of_other, both.second))
+        first = self.on_pair_cells(scores, both.keys)
+        return both.inner(first, other.on_pair_cells(scores_of_other, both.keys))
 
     @property
     def effective(self) -> float:
@@ -475,7 +456,7 @@ class RankCounts:
         """Return the arrays that a file keeps."""
         fields: dict[str, Any] = {"format": _FORMAT, "replacement": self.replacement}
         fields |= {"users": self.users} | {name: getattr(self, name) for name in _COLUMNS}
-        for name in ("clusters", "pools"):
+        for name in ("clusters", "shared"):
             if (part := getattr(self, name)) is not None:
                 fields |= {f"{name}_{key}": values for key, values in part.arrays().items()}
         return {name: np.asarray(values) for name, values in fields.items()}
@@ -489,28 +470,25 @@ class RankCounts:
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> RankCounts:
         """Take the fields that `save` wrote, and check them; ``source`` is for messages."""
         check_format(fields, _FORMAT, source)
-        arrays = read_columns(
-            fields, source, whole=(*_KEYS, "count"), reals=("weight", "weight_squared")
-        )
+        arrays = read_columns(fields, source, _COLUMNS)
         replacement, users = (np.asarray(fields.get(name)) for name in ("replacement", "users"))
         if replacement.shape != () or replacement.dtype != bool:
             raise FileError(f"{source} must say true or false for replacement, got {replacement}")
         if users.shape != () or users.dtype.kind not in "iu":
             raise FileError(f"{source} must hold a whole number of users, got {users}")
-        of_pairs, of_pools = (part_of(fields, f"{name}_") for name in ("clusters", "pools"))
+        of_pairs, of_items = (part_of(fields, f"{name}_") for name in ("clusters", "shared"))
         clusters = PairCounts.from_arrays(of_pairs, source) if of_pairs else None
         found = cls(
             **arrays,
             replacement=bool(replacement),
             users=check_integer(f"users in {source}", users.item(), minimum=1, error=FileError),
             clusters=clusters,
-            pools=PoolCounts.from_arrays(of_pools, source) if of_pools else None,
+            shared=ItemCounts.from_arrays(of_items, source) if of_items else None,
         )
         if clusters is not None:
-            cells = pair_keys(vars(found))
-            strange = np.concatenate([cells, clusters.cells[0]])
-            if len(distinct_rows(strange)[0]) > len(distinct_rows(cells)[0]):
-                raise FileError(f"{source} must hold pairs of cells that it counts, got others")
+            cells = distinct_rows(pair_keys(vars(found)))[0]
+            if not np.array_equal(cells, clusters.keys):
+                raise FileError(f"{source} must hold pairs of the cells that it counts, got others")
         return found
 
 
@@ -538,5 +516,6 @@ def design_columns(
     return {"sampled": drawn, "items": sizes}
 
 
-def _full(columns: Mapping[str, IntArray], replacement: bool) -> bool:
-    return not replacement and bool((columns["sampled"] == columns["items"] - 1).all())
+def _shares(metric: Metric | None, relevant: IntArray, place: IntArray) -> FloatArray:
+    """Return how much targets count in the metric of their user; each 1 without a metric."""
+    return np.ones(len(relevant)) if metric is None else metric.shares(relevant, place)

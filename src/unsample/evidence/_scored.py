@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unsample._checks import BoolArray, FloatArray, IntArray, Seed, as_rng
 from unsample.errors import ScoreError
-from unsample.evidence._pools import PoolCounts, numbered
+from unsample.evidence._shared import ItemCounts, numbered
 from unsample.evidence._targets import Targets
 from unsample.evidence._ties import check_ties, rank_with_ties
 from unsample.evidence._users import number_users, relevant_and_place
@@ -95,8 +95,8 @@ def shared_targets(
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first.
 
     >>> found = shared_targets([2.0, 0.5], [1.0, 3.0, 0.0], items=100)
-    >>> found.ranks.tolist(), found.counts.pools
-    ([2, 3], PoolCounts(1 pool, sampled=3, 2 cells, 3 cells of items))
+    >>> found.ranks.tolist(), found.counts.shared.known
+    ([2, 3], True)
     """
     rule = check_ties(ties, whole=True)
     aim, scores = _as_numbers("own", own), _as_numbers("others", others)
@@ -111,7 +111,7 @@ def shared_targets(
     names = np.arange(scores.shape[-1]) if pool is None else numbered(pool)
     user = np.arange(len(aim)) if users is None or filtered else number_users(users, len(aim))
     ones = np.ones(len(aim), dtype=np.int64)
-    relevant, place = relevant_and_place(user, ones, ones, None, False)
+    relevant, place = relevant_and_place(user, ones, None, False)
     ranks = np.empty(len(aim), dtype=np.int64)
     parts = []
     step = max(1, _ROOM // scores.shape[-1])
@@ -123,7 +123,7 @@ def shared_targets(
         )
         ranks[rows] = 1 + beats.sum(axis=1)
         parts.append(
-            PoolCounts.from_outcomes(beats, items=names, relevant=relevant[rows], place=place[rows])
+            ItemCounts.from_outcomes(beats, items=names, relevant=relevant[rows], place=place[rows])
         )
     return Targets(
         ranks,
@@ -132,8 +132,7 @@ def shared_targets(
         users=users,
         replacement=replacement,
         filtered=filtered,
-        pools=0,
-        outcomes=PoolCounts.merge(parts),
+        shared=ItemCounts.merge(parts),
     )
 
 

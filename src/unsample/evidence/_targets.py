@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample.errors import DesignError, InputError
+from unsample.errors import DesignError
 from unsample.evidence._counts import RankCounts, design_columns, pair_keys
-from unsample.evidence._pools import PoolCounts
+from unsample.evidence._shared import ItemCounts
 from unsample.evidence._users import number_users, relevant_and_place
 
 
@@ -30,10 +30,8 @@ class Targets:
     filtered: bool = False
     #: How relevant each target is, for metrics with grades.
     relevance: FloatArray | None = None
-    #: Which targets were ranked against the same items; None where each has its own items.
-    pools: npt.ArrayLike | None = None
-    #: Which item beats which target, where targets share their items and it was recorded.
-    outcomes: PoolCounts | None = None
+    #: What is known of the items that all targets share; None where each has its own items.
+    shared: ItemCounts | None = None
 
     @cached_property
     def relevant_and_place(self) -> tuple[IntArray, IntArray]:
@@ -44,9 +42,7 @@ class Targets:
             return ones, ones
         others = np.asarray(self.items) - 1
         full = not self.replacement and bool(np.all(np.asarray(self.sampled) == others))
-        return relevant_and_place(
-            number_users(self.users, size), ones, self.ranks, self.places, full
-        )
+        return relevant_and_place(number_users(self.users, size), self.ranks, self.places, full)
 
     @property
     def cells(self) -> IntArray:
@@ -68,14 +64,11 @@ class Targets:
             filtered=self.filtered,
             replacement=self.replacement,
         )
-        if self.pools is None:
+        if self.shared is None:
             return counts
-        if np.ndim(self.sampled) and np.ptp(np.asarray(self.sampled)):
-            raise DesignError("pools must be equally large, got targets of several sample sizes")
-        if np.shape(self.pools) not in ((), (len(self.ranks),)):
-            raise InputError(
-                f"pools must name a pool for each of the {len(self.ranks)} ranks, got shape "
-                f"{np.shape(self.pools)}"
+        if (counts.sampled != self.shared.sampled).any():
+            raise DesignError(
+                f"sampled must be the {self.shared.sampled} items that all targets share, got "
+                f"{int(counts.sampled[0])}"
             )
-        shared = self.outcomes or PoolCounts.without_outcomes(int(np.max(self.sampled)))
-        return replace(counts, pools=shared)
+        return replace(counts, shared=self.shared)

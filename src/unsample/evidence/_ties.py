@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
-from unsample.evidence._columns import first_of_equal
+from unsample.evidence._columns import distinct_rows
 
 TieRule: TypeAlias = Literal["random", "realistic", "optimistic", "pessimistic"]
 
@@ -132,10 +132,12 @@ def tie_names(
     user = np.zeros(len(rows), dtype=np.int64)
     if users is not None:
         user = np.unique(np.asarray(users)[rows], return_inverse=True)[1].reshape(-1)
-    order = np.lexsort([ties[rows], beaten[rows], user])
-    keys = np.stack([user, beaten[rows], ties[rows]])[:, order]
-    place = np.arange(len(rows))
-    number = place - np.maximum.accumulate(np.where(first_of_equal(keys), place, 0))
-    texts = [f"{b}:{t}:{k}" for b, t, k in zip(keys[1], keys[2], number, strict=True)]
-    names[rows[order]] = texts
+    keys, place = distinct_rows(np.stack([user, beaten[rows], ties[rows]], axis=1))
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(len(keys)))
+    number = np.arange(len(rows)) - starts[place[order]]
+    names[rows[order]] = [
+        f"{better}:{tied}:{k}"
+        for (_, better, tied), k in zip(keys[place[order]].tolist(), number.tolist(), strict=True)
+    ]
     return names

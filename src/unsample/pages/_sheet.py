@@ -196,12 +196,9 @@ def heading(result: Estimates) -> str:
     if counts.users != counts.total:
         each = "target, other relevant items left out" if result.filtered else "user"
         what += f" of {counts.users:,} users (metrics for each {each})"
-    if counts.pools is not None:
-        pools = len(counts.pools.pools)
-        shared = f"{pools:,} shared pools" if pools > 1 else "one shared pool"
-        if not pools:
-            shared = "shared pools, outcomes by item not known,"
-        return f"{what}, {shared} of {sampled} of {items} items"
+    if counts.shared is not None:
+        unknown = "" if counts.shared.known else " (which item beats which target is not known)"
+        return f"{what}, {sampled} of {items} items shared by all targets{unknown}"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"
     how = "with" if counts.replacement else "without"

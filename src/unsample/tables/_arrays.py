@@ -13,7 +13,7 @@ import numpy.typing as npt
 from unsample._checks import BoolArray, FloatArray, IntArray, as_index, as_rng
 from unsample.errors import DesignError, FileError, InputError
 from unsample.evidence import (
-    PoolCounts,
+    ItemCounts,
     RankCounts,
     Targets,
     TieRule,
@@ -221,17 +221,13 @@ class Reading:
         compared = _compare_scores(columns)
         self.check_users(compared)
         found = self._of_targets(compared)
-        pools = self._outcomes(columns, compared) if self.shared or "pool" in self.layout else None
-        if pools is None or len(found.ranks) != len(compared["better"]):
+        outcomes = self._outcomes(columns, compared) if self.shared else None
+        if outcomes is None or len(found.ranks) != len(compared["better"]):
             return found
+        items, beats = outcomes
         relevant, place = found.relevant_and_place
-        parts = [
-            PoolCounts.from_outcomes(
-                beats, items=items, pool=pool, relevant=relevant[members], place=place[members]
-            )
-            for pool, members, items, beats in pools
-        ]
-        return replace(found, outcomes=PoolCounts.merge(parts))
+        shared = ItemCounts.from_outcomes(beats, items=items, relevant=relevant, place=place)
+        return replace(found, shared=shared)
 
     def full_ranks(self, columns: Columns) -> Targets:
         """Return ranks in full catalogues, with grades of relevance."""
@@ -301,7 +297,7 @@ class Reading:
             places=places,
             filtered=self.filtered,
             relevance=rows.get("relevance"),
-            pools=rows.get("pool", 0 if self.shared else None),
+            shared=ItemCounts.without_outcomes(int(np.max(sampled))) if self.shared else None,
         )
 
     def _uniforms(self, users: Any, names: npt.NDArray[Any]) -> Any:
@@ -317,36 +313,25 @@ class Reading:
             return 1 + better + tied
         return 1 + better + tie_place(self.seed, rows.get("user"), names, tied)
 
-    def _outcomes(
-        self, columns: Columns, targets: Columns
-    ) -> list[tuple[int, IntArray, IntArray, BoolArray]] | None:
-        """Return for each pool its targets, its items, and which item beats which target.
+    def _outcomes(self, columns: Columns, targets: Columns) -> tuple[IntArray, BoolArray] | None:
+        """Return the shared items, and which of them beats which target.
 
-        None where the items have no names, or not every target of a pool met all its items: then
-        no two outcomes can be told to be of one item.
+        None where the items have no names, or not every target met all items: then no two outcomes
+        can be told to be of one item.
         """
         if "item" not in self.layout:
             return None
         codes = np.unique(columns["user"], return_inverse=True)[1].reshape(-1)
-        pool = columns.get("pool", np.zeros(len(codes), dtype=np.int64))
-        rows, found, other = targets["row"], [], _others(columns)
-        for name in np.unique(pool):
-            members, mine = (
-                np.flatnonzero(pool[rows] == name),
-                np.flatnonzero(other & (pool == name)),
-            )
-            items, item = np.unique(columns["item"][mine], return_inverse=True)
-            users, user = np.unique(codes[mine], return_inverse=True)
-            if len(mine) != len(items) * len(users):
-                return None
-            scores = np.empty((len(users), len(items)))
-            scores[user.reshape(-1), item.reshape(-1)] = columns["score"][mine]
-            own = rows[members]
-            met = scores[np.searchsorted(users, codes[own])]
-            beats = beats_of(columns["score"][own], met, self.ties, as_rng(self.read.rng))
-            number = int(numbered(np.asarray([name]))[0]) if "pool" in columns else 0
-            found.append((number, members, numbered(items), beats))
-        return found
+        mine, own = np.flatnonzero(_others(columns)), targets["row"]
+        items, item = np.unique(columns["item"][mine], return_inverse=True)
+        users, user = np.unique(codes[mine], return_inverse=True)
+        if len(mine) != len(items) * len(users):
+            return None
+        scores = np.empty((len(users), len(items)))
+        scores[user.reshape(-1), item.reshape(-1)] = columns["score"][mine]
+        met = scores[np.searchsorted(users, codes[own])]
+        beats = beats_of(columns["score"][own], met, self.ties, as_rng(self.read.rng))
+        return numbered(items), beats
 
 
 def as_compared(columns: Columns) -> Columns:

@@ -495,8 +495,9 @@ class _Engine:
             )
         for one, other in combinations(range(len(models)) if pair else (), 2):
             first, second, users = ranks(f"m{one}", f"m{other}")
-            weight = users.astype(np.float64)
-            between[models[one], models[other]] = PairCounts(cells(first), cells(second), weight)
+            between[models[one], models[other]] = PairCounts.of_cells(
+                cells(first), cells(second), users
+            )
         return ModelCounts(found, between)
 
 
@@ -539,7 +540,7 @@ def _of_targets(targets: Mapping[str, Targets | Ranged], *, pair: bool) -> Model
         (users, cells), (others, second) = (
             (np.asarray(targets[name].users), _pair_cells(targets[name])) for name in (one, other)
         )
-        between[one, other] = PairCounts.of_users(users, cells, other=(others, second, None))
+        between[one, other] = PairCounts.of_users(users, cells, other=(others, second))
     return ModelCounts({name: each.counts for name, each in targets.items()}, between)
 
 
@@ -564,7 +565,7 @@ def _of_table(columns: Columns, asked: _Asked) -> ModelCounts:
         name: values[cells].astype(np.int64) for name, values in columns.items()
         if name in COUNTS[1:9]
     }  # fmt: skip
-    together = numbers.pop("together").astype(np.float64)
+    numbers.pop("together")
     # Files write the name of the only model, which is empty, as they write nothing.
     names = {name: ["" if _empty(n) else str(n) for n in columns[name]] for name in _MODELS}
     models = np.array(names["model"])[cells]
@@ -582,7 +583,7 @@ def _of_table(columns: Columns, asked: _Asked) -> ModelCounts:
                 np.concatenate([side[:, :3], np.ones_like(side[:, 3:])], axis=1) for side in sides
             ]
         first, second = sides
-        pairs[key] = PairCounts(first, second, columns["count"][rows].astype(np.float64))
+        pairs[key] = PairCounts.of_cells(first, second, columns["count"][rows].astype(np.int64))
     found = {}
     for name in np.unique(models).tolist():
         mine = {key: values[models == name] for key, values in numbers.items()}
@@ -590,15 +591,13 @@ def _of_table(columns: Columns, asked: _Asked) -> ModelCounts:
             # A user's only target is a pair with itself, which the query leaves out.
             alone = {key: values[mine["relevant"] == 1] for key, values in mine.items()}
             itself = pair_keys(alone)
-            single = PairCounts(itself, itself, alone["count"].astype(np.float64))
+            single = PairCounts.of_cells(itself, itself, alone["count"])
             pairs[name, name] = PairCounts.merge([pairs[name, name], single])
         users = round(float((mine["count"] / mine["relevant"]).sum()))
         if asked.filtered:
             mine |= {"relevant": np.ones_like(mine["low"]), "place": np.ones_like(mine["low"])}
         found[name] = RankCounts(
             **mine,
-            weight=mine["count"].astype(np.float64),
-            weight_squared=together[models == name],
             replacement=asked.replacement,
             users=users,
             clusters=pairs.get((name, name)),
@@ -615,7 +614,7 @@ def _as_table(models: ModelCounts) -> dict[str, list[Any]]:
         together = np.rint(counts.weight_squared).astype(np.int64).tolist()
         rows += ([name, *cell, *[None] * 7] for cell in zip(*columns, together, strict=True))
     for (one, other), found in {**pairs, **models.between}.items():
-        for first, second, weight in zip(*found.arrays().values(), strict=True):
+        for first, second, weight in zip(found.first, found.second, found.count, strict=True):
             if one != other or first[3] > 1:
                 sampled, items, low, relevant, place = first.tolist()
                 ends = [round(weight), None, other, *second.tolist(), low]
