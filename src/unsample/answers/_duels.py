@@ -175,7 +175,7 @@ class Duels:
     def _span(self, metric: Metric) -> float:
         """Return the greatest difference that two models can have."""
         items = max(model.counts.largest_catalogue for model in self.models)
-        grid = RankGrid.build(items, cutoffs=[metric.cutoff(items)])
+        grid = RankGrid.fine(items, cutoffs=[metric.cutoff(items)])
         return float(np.ptp(bin_weights(metric, grid, items)))
 
     def _bounds(

@@ -32,7 +32,6 @@ from unsample.evidence import (
     NEGATIVES,
     RankCounts,
     Targets,
-    group_catalogues,
 )
 from unsample.law import check_sampler
 from unsample.metrics import Metric
@@ -196,8 +195,7 @@ def _together(parts: list[Estimates], metrics: tuple[Metric, ...], counts: RankC
 def _answered(question: Question, counts: RankCounts) -> Estimates:
     """Answer a question about metrics that all weigh targets in the same way as the counts."""
     cutoffs = question.cutoffs(counts.largest_catalogue)
-    grouped = group_catalogues(counts)
-    observed = Observed.prepare(grouped, cutoffs=cutoffs, candidates=question.usual_candidates)
+    observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=question.usual_candidates)
     known = bool(counts.known.all())
     certainty = None if known else Certainty.of(counts, cutoffs, question.shape)
     fits = {str(each): fitted(each, observed, question.metrics) for each in question.methods}

@@ -178,7 +178,7 @@ class UserValues:
 def _as_distribution(counts: RankCounts) -> RankDistribution:
     """Return the distribution of the ranks; each user counts as one."""
     weight = counts.weight / counts.relevant
-    grid = RankGrid.build(
+    grid = RankGrid.fine(
         counts.largest_catalogue, cutoffs=np.unique(counts.low)[:_MOST_SINGLE_RANKS]
     )
     mass = np.bincount(grid.locate(counts.low), weight, minlength=len(grid))

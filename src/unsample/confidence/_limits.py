@@ -23,10 +23,6 @@ from unsample.law import Law, RankGrid, RankPoints
 #: Ends of neighbouring groups of sampled ranks differ by at least this factor. Finer groups differ
 #: by less than their noise, and only widen a region that must hold for all of them.
 _GROUP_RATIO = 1.5
-#: Bins of the programs' grid: finer ones move intervals by less than one per cent of their width.
-_BIN_RATIO = 0.12
-_SINGLE_RANKS = 64
-_BLUR = 0.4
 #: With more targets, limits would be finer than what linear programs and scipy can resolve.
 _MOST_TARGETS = 1e10
 
@@ -204,14 +200,7 @@ def evidence_grid(counts: RankCounts, cutoffs: list[int]) -> RankGrid:
     items = counts.largest_catalogue
     # The last ranks stand alone too: their targets come last in every sample.
     from_the_end = [items - 2**power for power in range(items.bit_length() - 1)]
-    return RankGrid.build(
-        items,
-        sampled=counts.largest_sample,
-        cutoffs=cutoffs + from_the_end,
-        ratio=_BIN_RATIO,
-        single=_SINGLE_RANKS,
-        blur=_BLUR,
-    )
+    return RankGrid.coarse(items, sampled=counts.largest_sample, cutoffs=cutoffs + from_the_end)
 
 
 def gather(

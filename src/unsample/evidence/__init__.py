@@ -10,7 +10,7 @@ where its users have several targets, or of two models, which are paired by user
 over files, workers and days, and names no user.
 """
 
-from unsample.evidence._catalogues import group_catalogues, group_with_shares, size_ranges
+from unsample.evidence._catalogues import size_ranges
 from unsample.evidence._cells import DesignCells, refuse_joint
 from unsample.evidence._columns import distinct_rows
 from unsample.evidence._counts import RankCounts, design_columns, pair_keys
@@ -64,8 +64,6 @@ __all__ = [
     "deviations_of_mean",
     "distinct_rows",
     "distinct_users",
-    "group_catalogues",
-    "group_with_shares",
     "number_users",
     "numbered",
     "pair_keys",

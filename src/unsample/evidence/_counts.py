@@ -311,20 +311,6 @@ class RankCounts:
         columns = {name: getattr(self, name)[cells] for name in (*_KEYS, *_SUMS)}
         return replace(self, **columns, users=0, clusters=None, shared=None)
 
-    def in_catalogues(self, items: IntArray) -> RankCounts:
-        """Return the counts with other catalogue sizes, which depend on a cell's design alone."""
-        if self.clusters is None:
-            return replace(self, items=items)
-        designs = np.stack([self.sampled, self.items], axis=1)
-        keys = self.clusters.keys.copy()
-        found, place = distinct_rows(np.concatenate([designs, keys[:, :2]]))
-        sizes = np.zeros(len(found), dtype=np.int64)
-        sizes[place[: len(self)]] = items
-        keys[:, 1] = sizes[place[len(self) :]]
-        pairs = self.clusters
-        clusters = PairCounts.of_cells(keys[pairs.left], keys[pairs.right], pairs.count)
-        return replace(self, items=items, clusters=clusters)
-
     # -- users ------------------------------------------------------------------------------
 
     @property
