@@ -7,7 +7,6 @@ from unsample.errors import DesignError, FileError, InputError, MetricError, Ran
 from unsample.evidence import (
     RankCounts,
     Targets,
-    group_catalogues,
     rank_in_lists,
     size_on_grid,
 )
@@ -327,20 +326,6 @@ def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
 # -- catalogues of many sizes ---------------------------------------------------------------
 
 
-def _many_sizes(sizes, sampled, *, replacement=True, ranks=None, times=1):
-    """Count targets one by one: sizes that are given for single rows go onto a grid."""
-    given = np.broadcast_arrays(
-        1 + np.arange(len(sizes)) % 3 if ranks is None else ranks,
-        sizes,
-        sampled,
-        times,
-    )
-    return RankCounts.merge(
-        RankCounts.from_ranks([r], items=n, sampled=s, count=[w], replacement=replacement)
-        for r, n, s, w in zip(*(each.tolist() for each in given), strict=True)
-    )
-
-
 def test_sizes_of_single_rows_go_onto_a_grid_unless_all_was_compared():
     sizes = np.array([500, 2000, 2003, 2101])
     sampled = RankCounts.from_ranks(np.ones(4, int), items=sizes, sampled=9)
@@ -352,80 +337,6 @@ def test_sizes_of_single_rows_go_onto_a_grid_unless_all_was_compared():
     )
     assert not nearly.full.any()
     assert RankCounts.from_ranks([1, 2], items=2003, sampled=9).items.tolist() == [2003, 2003]
-
-
-def test_only_many_catalogues_are_grouped():
-    few = _many_sizes(np.arange(1000, 1032), 20)
-    assert group_catalogues(few) == few
-    many = _many_sizes(np.arange(1000, 1033), 20)
-    grouped = group_catalogues(many)
-    assert len(np.unique(grouped.items)) <= 2
-    assert grouped.weight.sum() == many.weight.sum()
-    mean = np.average(grouped.items, weights=grouped.weight)
-    assert mean == pytest.approx(np.average(many.items, weights=many.weight), abs=1.0)
-
-
-@pytest.mark.parametrize(
-    ("sampled", "replacement", "groups"),
-    [(600, True, 2), (700, True, 2), (2600, True, 5), (9000, True, 5),
-     (600, False, 2), (2600, False, 5), (9000, False, 17), (9990, False, 36)],
-)  # fmt: skip
-def test_sharper_samples_tell_more_sizes_apart(sampled, replacement, groups):
-    """Half a standard error of theta: a part of the catalogue not met twice is known better."""
-    sizes = np.linspace(10_000, 10_400, 40).astype(int)
-    grouped = group_catalogues(_many_sizes(sizes, sampled, replacement=replacement))
-    assert len(np.unique(grouped.items)) == groups
-    # A sparse sample sees a size as a scale of the ranks, whatever its own size.
-    sparse = group_catalogues(_many_sizes(100 * sizes, sampled, replacement=replacement))
-    assert len(np.unique(sparse.items)) == 2
-
-
-def test_designs_are_many_not_cells():
-    ranks = np.tile(np.arange(1, 22), 2)
-    counts = RankCounts.from_ranks(ranks, items=np.repeat([1000, 1001], 21), sampled=20)
-    assert len(counts) == 42
-    assert group_catalogues(counts) == counts
-
-
-def test_a_group_has_the_mean_size_of_its_targets_and_leaves_known_ranks_alone():
-    known = RankCounts.from_ranks([3], items=1010, sampled=1009, replacement=False)
-    sizes = np.arange(1000, 1040)
-    often = np.where(sizes < 1020, 1, 9)
-    sparse = _many_sizes(np.repeat(sizes, often), 10, replacement=False, ranks=1)
-    grouped = group_catalogues(known + sparse)
-    assert grouped.items[grouped.sampled == 1009].tolist() == [1010]
-    found = grouped.sampled == 10
-    assert found.sum() <= 2
-    # Every group is rounded to a whole size.
-    mean = np.average(grouped.items[found], weights=grouped.weight[found])
-    assert mean == pytest.approx(np.average(sizes, weights=often), abs=0.5)
-
-
-def test_who_has_nearly_met_all_does_not_seem_to_have_met_them_all():
-    sizes = np.arange(1000, 1040)
-    nearly = _many_sizes(sizes, sizes - 2, replacement=False)
-    assert not group_catalogues(nearly).full.any()
-
-
-@pytest.mark.parametrize(("sampled", "replacement"), [(20, True), (30, False), (900, True)])
-def test_groups_against_a_slow_reference(sampled, replacement):
-    rng = np.random.default_rng(3)
-    items = rng.integers(1000, 1300, 200)
-    weight = rng.integers(1, 4, 200)
-    width = 0.04 if sampled < 625 else 0.02
-    groups = {}
-    for size, part in zip(items.tolist(), weight, strict=True):
-        groups.setdefault(round(np.log(size) / width), []).append((size, part))
-    means = {
-        label: round(sum(s * w for s, w in some) / sum(w for _, w in some))
-        for label, some in groups.items()
-    }
-    expected = np.array([means[round(np.log(size) / width)] for size in items.tolist()])
-    grouped = group_catalogues(
-        _many_sizes(items, sampled, replacement=replacement, ranks=1, times=weight)
-    )
-    assert grouped.items.tolist() == sorted(set(expected.tolist()))
-    assert grouped.weight.tolist() == [weight[expected == size].sum() for size in grouped.items]
 
 
 def test_known_is_a_single_rank_among_all_candidates():

@@ -52,7 +52,7 @@ def _all_ranks(design: Law) -> np.ndarray:
 @thorough(60)
 @given(design=designs(), cuts=st.sets(st.integers(1, 120), max_size=6))
 def test_on_any_grid_the_sampled_ranks_of_a_bin_have_probability_one(design, cuts):
-    grid = RankGrid.build(design.items, sampled=design.sampled, cutoffs=cuts)
+    grid = RankGrid.fine(design.items, sampled=design.sampled, cutoffs=cuts)
     ends = np.array(sorted({cut for cut in cuts if cut < design.n} | {design.n}))
     starts = np.concatenate([[1], ends[:-1] + 1])
     assert design.matrix(starts, ends, grid).sum(axis=0) == pytest.approx(1.0, abs=1e-9)

@@ -11,7 +11,7 @@ import pytest
 
 import unsample
 from tests import pages
-from unsample.answers import Estimates, Result, _estimate
+from unsample.answers import Estimates, Result
 from unsample.confidence import Certainty
 from unsample.errors import InputError, UnsampleWarning
 from unsample.estimators import Observed
@@ -112,7 +112,7 @@ def test_json_has_the_promised_fields():
 @pytest.fixture
 def steps(monkeypatch):
     """Count how often each step of an answer is taken."""
-    taken = dict.fromkeys(("group", "prepare", "certainty", "evaluate"), 0)
+    taken = dict.fromkeys(("prepare", "certainty", "evaluate"), 0)
 
     def count(owner, name, step):
         real = getattr(owner, name)
@@ -123,7 +123,6 @@ def steps(monkeypatch):
 
         monkeypatch.setattr(owner, name, counted)
 
-    count(_estimate, "group_catalogues", "group")
     count(Observed, "prepare", "prepare")
     count(Certainty, "of", "certainty")
     count(unsample.estimators.MLE, "evaluate", "evaluate")
@@ -135,7 +134,7 @@ def test_an_estimate_takes_every_step_once_and_no_other_before_it_is_asked(steps
     str(result)
     # Estimators and bounds each have a grid of their own to prepare for.
     assert steps == {
-        "group": 1, "prepare": 2, "certainty": 1, "evaluate": 1
+        "prepare": 2, "certainty": 1, "evaluate": 1
     }  # fmt: skip
     errors = [entry.standard_error for entry in result.values()]
     assert all(error > 0 for error in errors)
@@ -149,7 +148,7 @@ def test_a_comparison_takes_every_step_once_for_each_model(steps):
     )
     # Chances come from the posterior, and need no fits of their own.
     assert steps == {
-        "group": 2, "prepare": 4, "certainty": 2, "evaluate": 2
+        "prepare": 4, "certainty": 2, "evaluate": 2
     }  # fmt: skip
 
 

@@ -263,7 +263,7 @@ def _all_shares(orders, places, ends):
 @functools.cache
 def _expected(*ends):
     """Return P(group | bin) of groups of sampled ranks that end there, and the bins."""
-    law, grid = Law(ITEMS, SAMPLED, replacement=False), RankGrid.build(ITEMS)
+    law, grid = Law(ITEMS, SAMPLED, replacement=False), RankGrid.fine(ITEMS)
     starts = np.array([1, *(end + 1 for end in ends)])
     return law.matrix(starts, np.array([*ends, SAMPLED + 1]), grid), grid
 

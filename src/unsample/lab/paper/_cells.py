@@ -78,7 +78,6 @@ def count_repeats(drawn: IntArray, items: IntArray, sampled: int) -> tuple[RankC
     The counts weigh a cell by its mean over the repeats, so that they stand for as many targets
     as one repeat has. Nearly equal catalogues are one: see `typical_sizes`.
     """
-    items = typical_sizes(items, sampled)
     repeats, n = len(drawn), sampled + 1
     sizes, where = np.unique(items, return_inverse=True)
     places = (where.reshape(-1) * n - 1)[None, :] + drawn
@@ -89,20 +88,25 @@ def count_repeats(drawn: IntArray, items: IntArray, sampled: int) -> tuple[RankC
         histograms[row] = np.bincount(at, minlength=len(sizes) * n)[reached]
     mean = histograms.mean(axis=0)
     rank = reached % n + 1
+    typical = typical_sizes(sizes[reached // n], mean, sampled)
     counts = RankCounts(
         sampled=np.full(len(reached), sampled),
-        items=sizes[reached // n],
+        items=typical,
         low=rank,
         high=rank,
         count=histograms.sum(axis=0).astype(np.int64),
         weight=mean,
         weight_squared=mean,
     )
-    return counts, histograms
+    # Cells that are the same now are one in the counts, which are sorted, and so they are here.
+    place = np.unique(typical * n + reached % n, return_inverse=True)[1].reshape(-1)
+    joined = np.zeros((repeats, len(counts)))
+    np.add.at(joined.T, place, histograms.T)
+    return counts, joined
 
 
-def typical_sizes(items: IntArray, sampled: int) -> IntArray:
-    """Return the size that is used for each catalogue: the mean of nearly equal ones, if many.
+def typical_sizes(items: IntArray, weight: FloatArray, sampled: int) -> IntArray:
+    """Return the size that is used for each cell: the mean of nearly equal ones, if many.
 
     Repeats reach nearly every rank among every size, each with its own likelihood. But a sample
     shows only theta = (R - 1)/(N - 1), with a standard error of at least 1/sqrt(n) of it for
@@ -115,5 +119,5 @@ def typical_sizes(items: IntArray, sampled: int) -> IntArray:
     halvings = np.ceil(np.log2(_SAME_SIZE / error)).clip(min=0)
     label = np.round(np.log(items) / (_SAME_SIZE * 0.5**halvings))
     group = np.unique(np.stack([halvings, label]), axis=1, return_inverse=True)[1].reshape(-1)
-    means = np.bincount(group, items) / np.bincount(group)
+    means = np.bincount(group, weight * items) / np.bincount(group, weight)
     return np.asarray(np.rint(means).astype(np.int64)[group])
