@@ -291,7 +291,7 @@ def clusters(kind: str, rng: np.random.Generator) -> Trial:
             items=world.items,
             sampled=world.sampled,
             users=users,
-            filtered=True,
+            kind="graph",
             candidates="unseen",
             metrics=metric,
             method="naive",

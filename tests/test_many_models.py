@@ -17,6 +17,9 @@ from unsample.evidence import RankCounts
 from unsample.pages import as_html
 
 DESIGN = {"items": 2000, "sampled": 99}
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the models' users do not match", "ignore:500 models have 124,750 pairs"
+)
 
 
 @pytest.fixture(scope="module")

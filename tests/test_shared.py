@@ -458,6 +458,7 @@ def test_errors_of_methods_include_the_items(monkeypatch):
     assert with_items > 1.5 * without
 
 
+@pytest.mark.filterwarnings("ignore:targets share their sampled items")
 def test_models_on_one_pool_profit_from_it():
     _, batches = _scored(World(effects=3.0, sampled=60, targets=300, items=600))
     first = told(WORLD, batches)

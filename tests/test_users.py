@@ -170,9 +170,7 @@ def test_lists_tell_what_users_decide_jointly(world, model):
         items=ITEMS, replacement=False, metrics=ALL, method="mle",
     )  # fmt: skip
     assert [again[name].value for name in ALL] == [lists[name].value for name in ALL]
-    apart = unsample.estimate(
-        frame, items=ITEMS, replacement=False, metrics="MRR@20", filtered=True
-    )
+    apart = unsample.estimate(frame, items=ITEMS, replacement=False, metrics="MRR@20", kind="graph")
     assert apart.filtered
     assert "metrics for each target" in str(apart)
 

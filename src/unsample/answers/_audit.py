@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, as_index, as_integer_array, check_integer
 from unsample._gone import refuses_gone
+from unsample.answers._notes import Note
 from unsample.answers._result import Result, percent
 from unsample.confidence import holm
 from unsample.designs import Excluded, as_excluded
@@ -82,9 +83,10 @@ class Audit(Result):
         return {finding.question: finding for finding in self.findings}[question]
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:  # type: ignore[override]
         """Return the findings that break what `estimate` assumes."""
-        return tuple(finding.sentence for finding in self.findings if finding.concern)
+        broken = (finding for finding in self.findings if finding.concern)
+        return tuple(Note(finding.question, finding.sentence) for finding in broken)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""

@@ -308,7 +308,7 @@ class Duels:
     def _with_sides(self, metric: Metric, model: Model) -> _Entrant:
         entrant, entry = self._entrant(metric, model), self.estimates[model.name][metric]
         certainty = entry.certainty
-        if model.published is not None:
+        if model.published:
             # What rounding hides is not chance: only limits that always hold are compared.
             return entrant
         error = _of_draw(entry)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
+from unsample.answers._comparison import INDEX, POSITION, USER
+from unsample.answers._evaluation import Evaluation
 from unsample.answers._model import Model
 from unsample.evidence import PairCounts, RankCounts, deviations_of_mean
 from unsample.metrics import Metric
@@ -48,23 +50,47 @@ class Added:
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """Which users the models have in common."""
+    """Which users the models have in common, or why none are known to be."""
 
     #: The place of each model's users among all users, if targets are in memory.
     places: Mapping[str, IntArray] = field(default_factory=dict)
     #: Pairs of cells of the same user, if only counts are known.
     between: Mapping[tuple[str, str], PairCounts] = field(default_factory=dict)
+    #: What users are matched by; empty if they are not.
+    matched: str = ""
+    #: Why users are not matched, and which two models share only some of them; else empty.
+    unmatched: str = "they are not to be"
+    partly: str = ""
+
+    @classmethod
+    def of_counts(
+        cls, models: list[Model], between: Mapping[tuple[str, str], PairCounts]
+    ) -> Pairing:
+        """Return the users of models whose counts know pairs of targets of one user."""
+        if not between:
+            return cls(unmatched="counts or a table that do not know users")
+        common = {
+            model.name: round(between[models[0].name, model.name].users) for model in models[1:]
+        }
+        return cls({}, between, USER, "", _partly(models, common))
 
     @classmethod
     def of_models(cls, models: list[Model]) -> Pairing:
         """Return the users of models whose targets are in memory."""
+        unmatched = _why_unmatched(models)
+        if unmatched:
+            return cls(unmatched=unmatched)
         keys = [model.keys[0] for model in models]
         if all(np.array_equal(keys[0], each) for each in keys[1:]):
             everyone = keys[0]
         else:
             everyone = np.unique(np.concatenate(keys))
-        places = (np.searchsorted(everyone, each) for each in keys)
-        return cls(dict(zip((model.name for model in models), places, strict=True)))
+        found = [np.searchsorted(everyone, each) for each in keys]
+        places = dict(zip((model.name for model in models), found, strict=True))
+        common = {
+            model.name: len(np.intersect1d(found[0], places[model.name])) for model in models[1:]
+        }
+        return cls(places, {}, _matched(models[0]), "", _partly(models, common))
 
     def __bool__(self) -> bool:
         return bool(self.places or self.between)
@@ -124,3 +150,61 @@ class Pairing:
         if product <= 0.0:
             return 0.0
         return float(np.clip(self.covariance(a, b) / math.sqrt(product), -1.0, 1.0))
+
+
+def _partly(models: list[Model], common: Mapping[str, int]) -> str:
+    """Return which model shares only some users with the first, or an empty text if none does."""
+    first = models[0]
+    for model in models[1:]:
+        most = max(first.counts.users, model.counts.users)
+        if common[model.name] < most:
+            shared = f"{common[model.name]:,} of {most:,}"
+            return f"{first.name} and {model.name} have {shared} users in common"
+    return ""
+
+
+def _why_unmatched(models: list[Model]) -> str:
+    """Return why users cannot be paired, or an empty text if they can."""
+    for model in models:
+        if model.published:
+            return f"printed numbers of {model.name}, which do not know users"
+        if model.targets is None:
+            return f"RankCounts for {model.name}, which do not know users"
+    reasons = (_why_apart(models[0], model) for model in models[1:])
+    return next(filter(None, reasons), "")
+
+
+def _why_apart(first: Model, model: Model) -> str:
+    """Return why the users of two models cannot be paired, or an empty text if they can."""
+    how = _matched(first)
+    if _matched(model) != how:
+        return f"users for only one of {first.name} and {model.name}"
+    here, there = first.keys[0], model.keys[0]
+    if np.array_equal(here, there):
+        apart = _other_target(first, model)
+        other = f"other targets for {model.name} than for {first.name}, such as {apart}"
+        return other if apart else ""
+    if how == POSITION:
+        return f"{len(here):,} targets of {first.name} and {len(there):,} of {model.name}"
+    if len(np.intersect1d(here, there)):
+        return ""
+    kind = "users" if how == USER else "labels in the index"
+    return f"no {kind} of {first.name} that {model.name} has too, but others such as {there[0]}"
+
+
+def _other_target(first: Model, second: Model) -> str:
+    """Return a target that only one of two evaluations has, or an empty text if none."""
+    pairs = [
+        set(zip(model.made.users.tolist(), model.made.targets.tolist(), strict=True))
+        for model in (first, second)
+        if isinstance(model.made, Evaluation)
+    ]
+    user, item = min(pairs[0] ^ pairs[1], default=(0, None)) if len(pairs) == 2 else (0, None)
+    return "" if item is None else f"item {item} of user {user}"
+
+
+def _matched(model: Model) -> str:
+    """Return what the targets of a model are matched by."""
+    if model.targets is None or model.targets.users is not None:
+        return USER
+    return POSITION if model.labels is None else INDEX

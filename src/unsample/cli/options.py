@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unsample._files import check_writable, find_files
+from unsample._files import check_writable, find_files, is_file
 from unsample._rules import (
     LARGEST_CATALOGUE,
     check_choice,
@@ -27,9 +27,14 @@ from unsample.cli._words import (
     NEGATIVES,
     PLOTS,
     PRIOR_KINDS,
+    ROWS,
+    TIE_RULES,
     WHOLE_METRICS,
 )
 from unsample.errors import DesignError, FileError, InputError
+
+if TYPE_CHECKING:
+    from unsample.tables import Read
 
 Callback = Callable[..., Any]
 
@@ -189,8 +194,9 @@ Kind = Annotated[
     choice(
         "kind",
         PRIOR_KINDS,
-        "recommendation, repeats (people choose again what they chose before) or graph. "
-        "[default: by the data]",
+        "recommendation, repeats (people choose again what they chose before) or graph (other "
+        "relevant items were left out when a target was ranked, and metrics are means over "
+        "targets). [default: by the data]",
         "KIND",
     ),
 ]
@@ -205,16 +211,6 @@ Replacement = Annotated[
 ]
 Sampler = Annotated[
     str, option("NAME", "How items were sampled; estimates are made from uniform samples only.")
-]
-Filtered = Annotated[
-    bool,
-    option(
-        None,
-        "When a target was ranked, the other relevant items of its user were left out (knowledge "
-        "graphs). Metrics are then means over targets, not over users.",
-        None,
-        "--filtered",
-    ),
 ]
 Negatives = Annotated[
     str,
@@ -235,6 +231,49 @@ Columns = Annotated[
         "--column",
     ),
 ]
+Rows = Annotated[
+    str | None,
+    choice("rows", ROWS, f"What a row holds: {', '.join(ROWS)}. [default: by the columns]", "KIND"),
+]
+Ties = Annotated[
+    str,
+    choice("ties", TIE_RULES, f"Rank of a target with ties: {', '.join(TIE_RULES)}.", "RULE"),
+]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="CSV, TSV, Parquet, JSON lines or NPZ with a column `rank` (1 is the best), or with "
+        "scored items (`user`, `score`, `target`); a quoted pattern of files, or a folder; `-` for "
+        "standard input; or NAME=FILE for each of several models.",
+    ),
+]
+
+
+def sources(words: list[str]) -> Any:
+    """Return the table that files are parts of, or the table of each name; all must be there."""
+    named_words = [word for word in words if _is_named(word)]
+    if named_words:
+        found = named(words, "each model", "NAME=FILE")
+        for source in found.values():
+            check_source(source)
+        return found
+    for word in words:
+        check_source(word)
+    return words[0] if len(words) == 1 else words
+
+
+def _is_named(word: str) -> bool:
+    """Tell NAME=FILE from the path of a file, whose folders may be called so."""
+    return "=" in word and "/" not in word.partition("=")[0] and not is_file(word)
+
+
+def reading(column: list[str] | None, rows: str | None, ties: str, rng: int) -> Read:
+    """Return how tables are read."""
+    columns = named(column, "column", "ROLE=NAME, such as rank=position")
+    from unsample.tables import Read
+
+    return Read(columns, rows, ties, rng)
 
 
 def prior_of(word: str) -> str | None:

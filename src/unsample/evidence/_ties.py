@@ -56,9 +56,9 @@ def rank_with_ties(
 
 
 def place_halves(
-    ranks: npt.ArrayLike, rng: Seed, users: npt.ArrayLike | None = None
+    ranks: npt.ArrayLike, rng: Seed, users: npt.ArrayLike | None = None, ties: TieRule = "random"
 ) -> npt.ArrayLike:
-    """Return ranks with each half rank moved to one of its two neighbours at random.
+    """Return ranks with each half rank moved to one of its two neighbours, as ``ties`` has it.
 
     A half rank is the mean of the best and the worst rank among ties, as OGB and TGB give it.
     """
@@ -71,7 +71,7 @@ def place_halves(
         return ranks
     better = (np.where(half, array, 1.5) - 1.5).astype(np.int64)
     named = None if users is None or len(np.asarray(users)) != len(array) else users
-    placed = rank_with_ties(better, half.astype(np.int64), "random", rng, named)
+    placed = rank_with_ties(better, half.astype(np.int64), ties, rng, named)
     return np.where(half, placed, array)
 
 

@@ -125,15 +125,21 @@ def read_targets(
     replacement: bool = True,
     filtered: bool = False,
     negatives: str = "own",
-) -> dict[str, Targets]:
-    """Read a table target by target; the parameters are those of `read_counts`."""
+) -> dict[str, Targets | RankCounts]:
+    """Read a table target by target; the parameters are those of `read_counts`.
+
+    Of lists, and of what was counted before, there are counts.
+    """
     asked = _asked(items, sampled, read, by, replacement, filtered, negatives)
-    reading, rows = _one_by_one(source, asked)
+    with _opened(source, asked) as table:
+        counted = _counted(table, asked)
+        if counted is not None:
+            return dict(counted)
+        reading, rows = _rows_of(table, asked)
     found = reading.by_model(rows)
-    targets = {name: each for name, each in found.items() if isinstance(each, Targets)}
-    if len(targets) < len(found):
-        raise InputError("lists are counted, and not read target by target; use read_models")
-    return targets
+    return {
+        name: each if isinstance(each, Targets) else each.counts for name, each in found.items()
+    }
 
 
 def read_full_ranks(source: Any, *, items: Any = None, rng: Any = 0) -> Targets:
@@ -223,10 +229,16 @@ def _opened(source: Any, asked: _Asked) -> Iterator[Table | Arrays]:
 def _one_by_one(source: Any, asked: _Asked, kind: str | None = None) -> tuple[Reading, Columns]:
     """Return how to read a table, and its rows as arrays."""
     with _opened(source, asked) as table:
-        if isinstance(table, Table):
-            engine = _Engine(table, _layout_of(table, asked, kind), asked)
-            return asked.reading(table.name, engine.layout), engine.one_by_one()
-        return _of_arrays(table, asked, kind)
+        return _rows_of(table, asked, kind)
+
+
+def _rows_of(
+    table: Table | Arrays, asked: _Asked, kind: str | None = None
+) -> tuple[Reading, Columns]:
+    if isinstance(table, Table):
+        engine = _Engine(table, _layout_of(table, asked, kind), asked, counted=False)
+        return asked.reading(table.name, engine.layout), engine.one_by_one()
+    return _of_arrays(table, asked, kind)
 
 
 def _of_arrays(arrays: Arrays, asked: _Asked, kind: str | None = None) -> tuple[Reading, Columns]:
@@ -285,7 +297,9 @@ def _layout_of(table: Table, asked: _Asked, kind: str | None) -> Layout:
 class _Engine:
     """A table in its engine, checked: it breaks no rule, and has rows."""
 
-    def __init__(self, table: Table, layout: Layout, asked: _Asked) -> None:
+    def __init__(
+        self, table: Table, layout: Layout, asked: _Asked, *, counted: bool = True
+    ) -> None:
         self.table, self.layout, self.asked = table, layout, asked
         self.columns = list(dict.fromkeys(layout.columns.values()))
         quoted = ", ".join(map(table.dialect.name, self.columns))
@@ -293,9 +307,11 @@ class _Engine:
             f"SELECT {quoted} FROM {p.rows}" for p in table.parts
         )
         rows = table.whole or f"({rows})"
-        alone = layout.rows in ("ranks", "comparisons") and not {"user", "pool", "relevance"} & {
-            *layout.columns
-        }
+        alone = (
+            counted
+            and layout.rows in ("ranks", "comparisons")
+            and not {"user", "pool", "relevance"} & {*layout.columns}
+        )
         if alone:
             rows = table.keep(
                 "base", f"SELECT {quoted}, COUNT(*) AS times FROM {rows} GROUP BY {quoted}"
@@ -506,11 +522,9 @@ class _Engine:
 
 def _read(source: Any, asked: _Asked, *, pair: bool) -> ModelCounts:
     with _opened(source, asked) as table:
-        known = table.parts[0].kinds if isinstance(table, Table) else table.columns
-        if "format" in known and isinstance(table, Arrays):
-            return _saved(table, asked)
-        if {*COUNTS} <= {*known}:
-            return _of_table(_columns_of(table, COUNTS), asked)
+        known = _counted(table, asked)
+        if known is not None:
+            return known
         if isinstance(table, Table):
             engine = _Engine(table, _layout_of(table, asked, None), asked)
             counted = engine.counts(pair=pair)
@@ -523,6 +537,14 @@ def _read(source: Any, asked: _Asked, *, pair: bool) -> ModelCounts:
             reading, rows = _of_arrays(table, asked)
     targets = dict(sorted(reading.by_model(rows).items()))
     return _of_targets(targets, pair=pair and "user" in reading.layout)
+
+
+def _counted(table: Table | Arrays, asked: _Asked) -> ModelCounts | None:
+    """Return the counts in a table that holds counts; None if it holds rows."""
+    known = table.parts[0].kinds if isinstance(table, Table) else table.columns
+    if "format" in known and isinstance(table, Arrays):
+        return _saved(table, asked)
+    return _of_table(_columns_of(table, COUNTS), asked) if {*COUNTS} <= {*known} else None
 
 
 def _saved(saved: Arrays, asked: _Asked) -> ModelCounts:
