@@ -299,7 +299,7 @@ def test_options_are_named_like_the_arguments():
     """Every option of a verb is an argument of the function that it calls, or of the reader."""
     whole = application(whole=True)
     shared = {"quiet", "verbose", "html", "as_json", "latex", "markdown"}
-    reader = {"file", "files", "rows", "ties", "column", "rng", "sampled"}
+    reader = {"file", "files", "rows", "ties", "column", "rng", "sampled", "print_sql"}
     for name in RESULTS:
         arguments = set(inspect.signature(getattr(answers, name)).parameters)
         options = {parameter.name for parameter in whole.commands[name].params}

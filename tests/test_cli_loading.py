@@ -17,6 +17,7 @@ from unsample.errors import InputError
 from unsample.lab import cli as lab_cli
 from unsample.lab import datasets, paper, recommenders
 from unsample.pages import _plots
+from unsample.tables import _sql
 
 ROOT = Path(__file__).parent.parent
 #: What takes longer to load than the command itself.
@@ -140,6 +141,7 @@ def test_words_of_help_are_those_of_the_library():
     assert {*_words.WHOLE_METRICS} == {n for n, each in metrics.REGISTRY.items() if each.whole}
     assert tuple(estimators.REGISTRY) == _words.METHODS
     assert _words.ROWS == tables.ROWS
+    assert tuple(_sql.DIALECTS) == _words.DIALECTS
     assert _words.TIE_RULES == evidence.TIE_RULES
     assert _words.NEGATIVES == evidence.NEGATIVES
     assert _words.CANDIDATES == datasets.CANDIDATES

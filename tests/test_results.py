@@ -193,6 +193,12 @@ def test_warnings_of_every_front_door_stand_in_its_result():
     with pytest.warns(UnsampleWarning, match="not resolved") as caught:
         result = unsample.estimate(RANKS, **options)
     assert tuple(str(note.message) for note in caught) == result.warnings
+    assert [note.name for note in result.notes] == ["unresolved"]
+    with pytest.warns(UnsampleWarning) as caught:
+        both = unsample.compare({"A": RANKS, "B": RANKS}, **options)
+    # What holds for both models is said once.
+    assert tuple(str(note.message) for note in caught) == both.warnings == result.warnings
+    assert both.notes == result.notes
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quiet = unsample.answers.estimate_counts(RankCounts.from_ranks(RANKS, **DESIGN),

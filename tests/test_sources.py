@@ -2,6 +2,7 @@
 
 import json
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -127,6 +128,28 @@ def test_the_command_compares_what_python_does(files, given, folder, run):
     options = [f"--{name}={value}" for name, value in OPTIONS.items()]
     code, out, _ = run("compare", *files, *options, "--json")
     assert (code, json.loads(out)) == (0, unsample.compare(given, **OPTIONS).to_dict())
+
+
+def test_the_query_that_the_command_prints_gives_counts_that_it_takes(folder, run):
+    """What a warehouse would run, run here."""
+    for verb, options in (("estimate", ("--by=model",)), ("compare", ())):
+        code, out, _ = run(verb, "'both.parquet'", "--items=400", "--sampled=30", *options,
+                           "--print-sql=duckdb")  # fmt: skip
+        assert code == 0
+        duckdb.sql(out).write_parquet(f"{verb}.parquet")
+    asked = {"metrics": "Recall@50", "method": "mle"}
+    found = unsample.estimate("estimate.parquet", by="model", **asked)
+    expected = unsample.estimate(TABLE, by="model", **OPTIONS)
+    assert {name: each.rows() for name, each in found.items()} == {
+        name: each.rows() for name, each in expected.items()
+    }
+    (one,), (other,) = (
+        unsample.compare(given, **more).rows()
+        for given, more in (("compare.parquet", asked), (TABLE, OPTIONS))
+    )
+    assert one == pytest.approx(other)
+    code, _, err = run("compare", "A.csv", "B.csv", "--print-sql=duckdb")
+    assert (code, "print_sql must be asked for one table" in err) == (2, True)
 
 
 def test_files_name_models_by_their_stems_unless_these_are_equal(folder):

@@ -194,7 +194,9 @@ def evaluate(
         models = len(scorers)
         chosen.fit(wanted, candidates.others, budget, relevant=candidates.relevant, models=models)
         return _together(task, scorers, None if budget is None else budget // models)
-    return task.evaluation(scorers[""], budget)
+    result = task.evaluation(scorers[""], budget)
+    warn_of(result.notes, stacklevel=3)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +236,6 @@ class _Task:
             relevance=self.relevance,
             candidates=self.among,
         )
-        warn_of(estimates.notes, stacklevel=4)
         notes = list(estimates.notes)
         if tally.infinite.any():
             first = int(candidates.users[np.argmax(tally.infinite > 0)])

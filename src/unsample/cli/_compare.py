@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unsample.cli import options
 from unsample.cli._words import CORRECTIONS, DEFAULT_METHOD
@@ -59,7 +59,8 @@ def compare_command(
     rows: options.Rows = None,
     ties: options.Ties = "random",
     rng: options.Rng = 0,
-) -> Comparison:
+    print_sql: options.PrintSql = None,
+) -> Comparison | str:
     """Compare models by their sampled ranks: which one is better, and how sure that is.
 
     Give a file for each model, which it is named by (or NAME=FILE), or one table of all of them.
@@ -76,7 +77,11 @@ def compare_command(
 
     `unsample compare sweep.parquet --by run --items 3706 --sampled 99 --against baseline`
     """
-    source, read = options.sources(files), options.reading(column, rows, ties, rng)
+    source: Any = files if print_sql else options.sources(files)
+    read = options.reading(column, rows, ties, rng)
+    if print_sql is not None:
+        design = {"items": items, "sampled": sampled, "replacement": replacement, "rng": rng}
+        return options.query(print_sql, files, read, by=by or "model", pair=True, **design)
     from unsample.answers import DEFAULT_METRICS, compare
 
     return compare(

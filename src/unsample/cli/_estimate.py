@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unsample.cli import options
 from unsample.cli._words import DEFAULT_METHOD
@@ -31,7 +31,8 @@ def estimate_command(
     rows: options.Rows = None,
     ties: options.Ties = "random",
     rng: options.Rng = 0,
-) -> Estimates | dict[str, Estimates]:
+    print_sql: options.PrintSql = None,
+) -> Estimates | dict[str, Estimates] | str:
     """Estimate full-catalogue metrics from the ranks in FILE.
 
     **Examples**
@@ -48,7 +49,12 @@ def estimate_command(
 
     `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method mle --json`
     """
-    source, read = options.sources(files), options.reading(column, rows, ties, rng)
+    source: Any = files if print_sql else options.sources(files)
+    read = options.reading(column, rows, ties, rng)
+    if print_sql is not None:
+        design = {"items": items, "sampled": sampled, "replacement": replacement, "rng": rng}
+        pair = "user" in (read.columns or {})
+        return options.query(print_sql, files, read, by=by, pair=pair, **design)
     from unsample.answers import DEFAULT_METRICS, estimate
 
     found: Estimates | dict[str, Estimates] = estimate(

@@ -134,6 +134,9 @@ def _show(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnsampleWarning)
         result = verb(**options)
+    if isinstance(result, str):
+        say(result)
+        return
     from unsample.pages import as_latex, as_markdown, as_text, write_html
 
     # A page that cannot be written is an error only when the result has been printed: it may

@@ -22,6 +22,7 @@ from unsample._spelling import check_cutoff, read_method, read_metric
 from unsample.cli._words import (
     CANDIDATES,
     DEFAULT_METRICS,
+    DIALECTS,
     METHODS,
     METRICS,
     NEGATIVES,
@@ -239,6 +240,16 @@ Ties = Annotated[
     str,
     choice("ties", TIE_RULES, f"Rank of a target with ties: {', '.join(TIE_RULES)}.", "RULE"),
 ]
+PrintSql = Annotated[
+    str | None,
+    choice(
+        "print_sql",
+        DIALECTS,
+        "Print the query that counts the table FILE, in this dialect, and nothing else: "
+        f"{', '.join(DIALECTS)}. What it returns is a table that this verb takes.",
+        "DIALECT",
+    ),
+]
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -274,6 +285,22 @@ def reading(column: list[str] | None, rows: str | None, ties: str, rng: int) -> 
     from unsample.tables import Read
 
     return Read(columns, rows, ties, rng)
+
+
+def query(dialect: str, files: list[str], read: Read, **asked: Any) -> str:
+    """Return the query that counts a table where it is."""
+    if len(files) > 1:
+        raise InputError(f"print_sql must be asked for one table, got {len(files)}")
+    from unsample.tables import sql
+
+    return sql(
+        dialect=dialect,
+        table=files[0],
+        columns=read.columns,
+        rows=read.rows or "ranks",
+        ties=read.ties,
+        **asked,
+    )
 
 
 def prior_of(word: str) -> str | None:
