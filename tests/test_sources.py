@@ -176,8 +176,17 @@ def test_saved_counts_are_compared_unpaired(folder):
 
 
 def test_a_table_without_users_is_compared_unpaired():
-    with pytest.warns(UnsampleWarning, match="do not know users"):
+    with pytest.warns(UnsampleWarning, match="no user is known"):
         assert not unsample.compare(TABLE.drop(columns="user"), **OPTIONS).paired
+
+
+def test_models_of_one_table_may_have_no_user_in_common():
+    third = FRAMES["A"].assign(model="C", user=FRAMES["A"]["user"] + 1000)
+    with pytest.warns(UnsampleWarning, match="A and C have 0 of 300 users in common"):
+        found = unsample.compare(pd.concat([TABLE, third]), **OPTIONS)
+    assert found.paired
+    apart = found.difference("A", "C", "Recall@50")
+    assert apart.low == pytest.approx(-apart.high)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])

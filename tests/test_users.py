@@ -318,7 +318,7 @@ def test_full_ranks_and_grades_come_in_a_frame():
     sizes = frame.with_columns(items=pl.lit(50))
     assert unsample.exact(sizes.to_pandas(), metrics="RPrec")["RPrec"].value == found["RPrec"].value
     for wrong, words in (
-        ({"users": list("aabbc")}, "must be left out with a frame"),
+        ({"users": list("aabbc")}, "must be left out with a table"),
         ({"items": None}, "items must be given"),
     ):
         with pytest.raises(InputError, match=words):

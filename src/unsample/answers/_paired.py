@@ -68,10 +68,10 @@ class Pairing:
     ) -> Pairing:
         """Return the users of models whose counts know pairs of targets of one user."""
         if not between:
-            return cls(unmatched="counts or a table that do not know users")
-        common = {
-            model.name: round(between[models[0].name, model.name].users) for model in models[1:]
-        }
+            return cls(unmatched="no user is known to be that of two models")
+        # Two models without any user in common have no pairs.
+        pairs = {model.name: between.get((models[0].name, model.name)) for model in models[1:]}
+        common = {name: round(each.users) if each else 0 for name, each in pairs.items()}
         return cls({}, between, USER, "", _partly(models, common))
 
     @classmethod
@@ -87,9 +87,9 @@ class Pairing:
             everyone = np.unique(np.concatenate(keys))
         found = [np.searchsorted(everyone, each) for each in keys]
         places = dict(zip((model.name for model in models), found, strict=True))
-        common = {
-            model.name: len(np.intersect1d(found[0], places[model.name])) for model in models[1:]
-        }
+        here = np.zeros(len(everyone), dtype=bool)
+        here[found[0]] = True
+        common = {name: int(here[place].sum()) for name, place in places.items()}
         return cls(places, {}, _matched(models[0]), "", _partly(models, common))
 
     def __bool__(self) -> bool:
