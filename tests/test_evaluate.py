@@ -294,6 +294,7 @@ def test_whole_rows_are_ranked_in_full_and_other_scorers_as_far_as_needed(world,
 # -- what comes out ------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:K must be at most items")
 @settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 2**16),

@@ -194,7 +194,7 @@ def test_targets_are_counted_as_their_ranks_are():
         ("sampled", 50, "at most items - 1 without replacement, got 50"),
         ("low", 0, "ranks must be at least 1"),
         ("low", 4, "low must not exceed high"),
-        ("high", 11, r"ranks must be at most sampled \+ 1, got 11; a rank among"),
+        ("high", 11, r"ranks must be at most sampled \+ 1, got 11; these may be full"),
         ("count", -1, "counts must not be negative"),
     ],
 )

@@ -202,6 +202,7 @@ def test_a_frame_comes_back_as_the_kind_that_came_in(make):
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+@pytest.mark.filterwarnings("ignore:ranks must be whole, or half")
 def test_ranks_with_ties_are_read_as_a_table_of_them_is():
     ranks, users = [1.5, 2.5, 3.0, 2.5] * 20, np.arange(80)
     table = {"rank": np.array(ranks), "user": users.astype(str)}

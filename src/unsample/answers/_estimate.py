@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy.typing as npt
 
 from unsample._gone import refuses_gone
+from unsample.answers._doubts import doubts
 from unsample.answers._fits import DeltaErrors, fitted
 from unsample.answers._given import USUAL, Given, library_of, possible_metrics
 from unsample.answers._notes import Note, warn_of
@@ -145,7 +146,8 @@ def estimate_counts(
         _answered(replace(question, metrics=same), weighed)
         for weighed, same in _weighed(counts, question.metrics)
     ]
-    return _together(parts, question.metrics, counts) if counts.several else parts[0]
+    found = _together(parts, question.metrics, counts) if counts.several else parts[0]
+    return replace(found, notes=(*doubts(counts, question.metrics), *found.notes))
 
 
 def _weighed(

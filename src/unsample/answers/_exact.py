@@ -18,6 +18,8 @@ from unsample._checks import (
     at_position,
 )
 from unsample._gone import refuses_gone
+from unsample.answers._doubts import beyond_items
+from unsample.answers._notes import warn_of
 from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates
 from unsample.confidence import MeanError
 from unsample.errors import DesignError, InputError, RankError
@@ -109,7 +111,9 @@ def exact(
         raise RankError(f"{text}; check items" if hint else text) from problem
     if counts.several:
         _refuse_equal_ranks(found)
-    return exact_targets(found, metrics, grades)
+    result = exact_targets(found, metrics, grades)
+    warn_of(result.notes, stacklevel=2)
+    return result
 
 
 def exact_targets(
@@ -135,6 +139,7 @@ def exact_targets(
         found.counts,
         {NAME: _as_distribution(found.counts)},
         filtered=found.filtered,
+        notes=tuple(beyond_items(wanted, found.counts.largest_catalogue)),
     )
 
 

@@ -18,7 +18,7 @@ from unsample._rules import (
     check_level,
     import_extra,
 )
-from unsample._spelling import check_cutoff, read_method, read_metric
+from unsample._spelling import check_cutoff, read_method, read_metric, split_metrics
 from unsample.cli._words import (
     CANDIDATES,
     DEFAULT_METRICS,
@@ -103,7 +103,8 @@ def _check_plot(out: Path) -> None:
 
 
 def _check_metrics(names: str | Iterable[str]) -> None:
-    for name in [names] if isinstance(names, str) else names:
+    given = [names] if isinstance(names, str) else names
+    for name in (each for listed in given for each in split_metrics(listed)):
         family, label, k = read_metric(name, METRICS)
         check_cutoff(label, k, whole=family in WHOLE_METRICS)
 
@@ -153,7 +154,7 @@ Metrics = Annotated[
     list[str] | None,
     option(
         "METRIC",
-        f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
+        f"Metric, or several with commas; repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
         checked_metrics,
         "--metrics",
         "-m",

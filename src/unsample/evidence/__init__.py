@@ -11,7 +11,7 @@ over files, workers and days, and names no user.
 """
 
 from unsample.evidence._catalogues import size_ranges
-from unsample.evidence._cells import DesignCells, refuse_joint
+from unsample.evidence._cells import DesignCells, rank_hint, refuse_joint
 from unsample.evidence._columns import distinct_rows
 from unsample.evidence._counts import RankCounts, design_columns, pair_keys
 from unsample.evidence._lists import rank_in_lists
@@ -35,6 +35,7 @@ from unsample.evidence._ties import (
     check_ties,
     place_halves,
     rank_with_ties,
+    say_halves,
     tie_names,
     tie_place,
     tie_seed,
@@ -69,10 +70,12 @@ __all__ = [
     "pair_keys",
     "place_halves",
     "rank_bin",
+    "rank_hint",
     "rank_in_lists",
     "rank_with_ties",
     "refuse_joint",
     "sampled_ranks",
+    "say_halves",
     "shared_targets",
     "size_on_grid",
     "size_ranges",

@@ -8,12 +8,14 @@ same rank, in any order and in any part of the rows.
 from __future__ import annotations
 
 import hashlib
+import warnings
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
+from unsample.errors import UnsampleWarning
 from unsample.evidence._columns import distinct_rows
 
 TieRule: TypeAlias = Literal["random", "realistic", "optimistic", "pessimistic"]
@@ -60,7 +62,8 @@ def place_halves(
 ) -> npt.ArrayLike:
     """Return ranks with each half rank moved to one of its two neighbours, as ``ties`` has it.
 
-    A half rank is the mean of the best and the worst rank among ties, as OGB and TGB give it.
+    A half rank is the mean of the best and the worst rank among ties, as OGB and TGB give it. A
+    warning says how many there were.
     """
     array = np.asarray(ranks)
     if array.dtype.kind != "f" or array.ndim != 1:
@@ -69,10 +72,22 @@ def place_halves(
         half = (array % 1.0 == 0.5) & np.isfinite(array)
     if not half.any():
         return ranks
+    say_halves(int(half.sum()), ties)
     better = (np.where(half, array, 1.5) - 1.5).astype(np.int64)
     named = None if users is None or len(np.asarray(users)) != len(array) else users
     placed = rank_with_ties(better, half.astype(np.int64), ties, rng, named)
     return np.where(half, placed, array)
+
+
+def say_halves(number: int, ties: TieRule = "random") -> None:
+    """Warn that so many half ranks were taken as ties, if there are any."""
+    if number:
+        placed = "at random" if ties == "random" else f"by ties={ties!r}"
+        text = (
+            f"ranks must be whole, or half for a tie of two places, got half ranks ({number:,} "
+            f"times), which were placed {placed}; round them if they are no ties"
+        )
+        warnings.warn(text, UnsampleWarning, stacklevel=4)
 
 
 def tie_seed(rng: Seed) -> int:
