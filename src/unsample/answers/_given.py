@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ _TELLING = ("rank", "better", "score", "recommended", "bin")
 GRAPH = "graph"
 
 
+_Found = TypeVar("_Found", RankCounts, Targets | RankCounts)
+
+
 @dataclass(frozen=True, eq=False)
 class Given:
     """What holds for all sources: their design, and how they are read."""
@@ -63,6 +66,8 @@ class Given:
         named = self.read.columns or {}
         if not isinstance(given, Mapping) or any(named.get(c, c) in given for c in _TELLING):
             return None
+        if not given:
+            raise InputError("ranks must be those of at least one name, got an empty dict")
         return {str(name): source for name, source in given.items()}
 
     def counts(self, given: Any, by: str | None) -> dict[str, RankCounts]:
@@ -84,7 +89,7 @@ class Given:
 
     def _counts(self, source: Any, name: str = "") -> RankCounts:
         if is_table(source):
-            return read_counts(source, **self._reading())[""]
+            return _only(read_counts(source, **self._reading()), name)
         found = self.targets(source, name)
         return found if isinstance(found, RankCounts) else found.counts
 
@@ -97,7 +102,7 @@ class Given:
         if isinstance(source, RankCounts | Targets):
             return source
         if is_table(source):
-            return read_targets(source, **self._reading())[""]
+            return _only(read_targets(source, **self._reading()), name)
         for what in ("items", "sampled"):
             if getattr(self, what) is None:
                 raise DesignError(
@@ -139,6 +144,13 @@ class Given:
             "filtered": self.filtered,
             "negatives": self.negatives,
         }
+
+
+def _only(found: Mapping[str, _Found], name: str) -> _Found:
+    """Return the only model of a table; a table of counts may hold several."""
+    if len(found) > 1:
+        raise InputError(f"{name} must hold one model, got {', '.join(found)}; give it alone")
+    return next(iter(found.values()))
 
 
 def _kind(given: object) -> str:
