@@ -50,9 +50,9 @@ def our_scores(path: str, engine: str) -> Callable[[], Any]:
 
 
 def our_pairs(path: str, _: str) -> Callable[[], Any]:
-    from unsample.tables import read_models
+    from unsample.tables import read_counts
 
-    return lambda: read_models(path, items=ITEMS, sampled=SAMPLED, by="model")
+    return lambda: read_counts(path, items=ITEMS, sampled=SAMPLED, by="model", pair=True)
 
 
 def _source(path: str, engine: str) -> Any:

@@ -35,7 +35,7 @@ def read_counts(source: Any, **options: Any) -> dict[str, RankCounts]:
 
 
 def read_models(source: Any, **options: Any) -> ModelCounts:
-    return tables.read_models(source, **_reading(options))
+    return tables.read_counts(source, **_reading({"pair": True} | options))
 
 
 def read_targets(source: Any, **options: Any) -> dict[str, Targets]:

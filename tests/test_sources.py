@@ -13,7 +13,7 @@ import unsample
 from unsample import RankCounts, Read, tables
 from unsample.errors import InputError, UnsampleWarning
 from unsample.evidence import ModelCounts, Targets
-from unsample.tables import read_models
+from unsample.tables import read_counts
 
 DESIGN = {"items": 400, "sampled": 30}
 OPTIONS = {**DESIGN, "metrics": "Recall@50", "method": "mle"}
@@ -65,7 +65,7 @@ BOTH = {
     "path": lambda: "both.parquet",
     "folder": lambda: "runs",
     "pattern": lambda: "runs/*.csv",
-    "counts of models": lambda: read_models(TABLE, by="model", **DESIGN),
+    "counts of models": lambda: read_counts(TABLE, by="model", pair=True, **DESIGN),
 }
 
 

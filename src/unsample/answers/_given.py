@@ -24,7 +24,7 @@ from unsample.evidence import (
     place_halves,
 )
 from unsample.metrics import Metric
-from unsample.tables import Read, is_table, read_counts, read_models, read_targets
+from unsample.tables import Read, is_table, read_counts, read_targets
 
 #: How ranks are read unless it is said otherwise.
 USUAL = Read()
@@ -76,7 +76,7 @@ class Given:
         if several is not None:
             return {name: self._counts(source, name) for name, source in several.items()}
         if is_table(given):
-            return read_counts(given, by=by, **self._reading())
+            return dict(read_counts(given, by=by, **self._reading()))
         if by is not None:
             raise InputError(f"by must be left out with {_kind(given)}, which have no columns")
         told = {"items": self.items, "sampled": self.sampled, "users": self.users}
@@ -95,7 +95,7 @@ class Given:
 
     def models(self, table: Any, by: str) -> ModelCounts:
         """Return the counts of the models of one table, and of each two of them."""
-        return read_models(table, by=by, **self._reading())
+        return read_counts(table, by=by, pair=True, **self._reading())
 
     def targets(self, source: Any, name: str = "") -> Targets | RankCounts:
         """Return the targets of one source one by one, or their counts if it holds no more."""

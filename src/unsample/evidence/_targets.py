@@ -32,6 +32,8 @@ class Targets:
     relevance: FloatArray | None = None
     #: What is known of the items that all targets share; None where each has its own items.
     shared: ItemCounts | None = None
+    #: The first rank of the range in which each target lies, where ``ranks`` is only its last.
+    lowest: npt.ArrayLike | None = None
 
     @cached_property
     def relevant_and_place(self) -> tuple[IntArray, IntArray]:
@@ -62,6 +64,7 @@ class Targets:
             users=self.users,
             places=self.places,
             filtered=self.filtered,
+            lowest=self.lowest,
             replacement=self.replacement,
         )
         if self.shared is None:

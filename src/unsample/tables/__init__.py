@@ -29,7 +29,6 @@ from unsample.tables._read import (
     counts_of_partition,
     read_counts,
     read_full_ranks,
-    read_models,
     read_pairs,
     read_targets,
 )
@@ -44,7 +43,6 @@ __all__ = [
     "is_table",
     "read_counts",
     "read_full_ranks",
-    "read_models",
     "read_pairs",
     "read_targets",
     "sql",

@@ -2,54 +2,50 @@
 
 from __future__ import annotations
 
-import warnings
+import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
-from unsample._checks import LARGEST_CATALOGUE, Seed, check_choice, check_integer, suggest
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import (
+    LARGEST_CATALOGUE,
+    FloatArray,
+    Seed,
+    as_text_array,
+    check_choice,
+    check_integer,
+    suggest,
+)  # fmt: skip
 from unsample._gone import gone
-from unsample.errors import (
-    DesignError,
-    GoneError,
-    InputError,
-    RankError,
-    ScoreError,
-    UnsampleWarning,
-)
+from unsample.errors import DesignError, FileError, GoneError, InputError, RankError, ScoreError
+from unsample.evidence import check_ties, rank_hint, tie_seed
 
-#: Kind of rows -> the columns it needs, and those it may have.
-NEEDED: dict[str, tuple[str, ...]] = {
-    "ranks": ("rank",),
-    "comparisons": ("better", "tied"),
-    "scores": ("user", "score", "target"),
-    "lists": ("recommended", "relevant"),
-    # Never told by columns: a reader asks for it.
-    "negatives": ("user", "item"),
+Columns: TypeAlias = dict[str, npt.NDArray[Any]]
+_OF_TARGETS = ("user", "sampled", "items", "count", "relevance")
+#: Kind of rows -> the columns it needs, and those it may have. A reader asks for the last two.
+COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "ranks": (("rank",), _OF_TARGETS),
+    "comparisons": (("better", "tied"), _OF_TARGETS),
+    "scores": (("score", "user", "target"), ("item", "items", "relevance")),
+    "lists": (("recommended", "relevant"), ("user", "sampled", "items")),
+    "full ranks": (("rank",), ("user", "items", "count", "relevance")),
+    "negatives": (("user", "item"), ("target",)),
 }
-_TARGETS = ("user", "sampled", "items", "count", "relevance", "pool")
-_OPTIONAL = {
-    "ranks": _TARGETS,
-    "comparisons": _TARGETS,
-    "scores": ("item", "items", "relevance", "pool"),
-    "lists": ("user", "sampled", "items"),
-    "negatives": ("target",),
-}
-#: Kinds of rows that tell ranks, and the column by which they are known.
-_TELLING = {"ranks": "rank", "comparisons": "better", "scores": "score", "lists": "recommended"}
-ROWS = tuple(_TELLING)
-ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*NEEDED[kind], *_OPTIONAL[kind])))
-#: Targets that are placed among their ties, or paired, one by one.
-MOST_COPIES = 1 << 27
-#: Roles whose columns may hold anything that can be compared for equality.
-NAMES = ("model", "user", "item", "pool")
+ROWS = ("ranks", "comparisons", "scores", "lists")
+ROLES = tuple(dict.fromkeys(role for kind in COLUMNS.values() for each in kind for role in each))
+#: Roles whose columns hold lists.
 LISTS = ("recommended", "relevant")
+#: Roles whose columns hold names; of the last, nobody asked for it, but it may tell models apart.
+NAMES = ("model", "user", "item", "unasked")
 #: What a column that tells models apart is called, when nobody says so.
 MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
-_DIVERGED = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
-_BEST = "1 is the best, and ranks among all items need no estimate (use unsample.exact)"
-_TOGETHER = "better and tied together are at most sampled"
-_NUMBERED = "items are numbered from 0; subtract 1 if yours start at 1"
+#: How a number is written; what matches is then read without guessing.
+NUMBER = r"\s*[+-]?(([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF](inity)?)\s*"
+_FLAGS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
 
 @dataclass(frozen=True)
@@ -68,35 +64,45 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What a column must hold in every row, or in those of targets.
+class Asked:
+    """What is asked of a table: its design, how to read it, and what its ranks are."""
 
-    The upper limit may depend on other columns: ``most`` plus the columns of ``more`` less those of
-    ``less``.
-    """
+    given: Mapping[str, int]
+    read: Read = Read()
+    by: str | None = None
+    replacement: bool = True
+    filtered: bool = False
+    shared: bool = False
+    #: The kind of rows, where a reader asks for it.
+    kind: str | None = None
 
-    role: str
-    text: str
-    error: type[InputError] = InputError
-    hint: str = ""
-    low: int | None = None
-    most: float | None = None
-    more: str = ""
-    less: str = ""
-    #: What the values must be multiples of; None for any numbers.
-    step: float | None = 1.0
-    of_targets: bool = False
+    @classmethod
+    def of(cls, items: int | None, sampled: int | None, *how: Any, **more: Any) -> Asked:
+        """Check the numbers that hold for all rows."""
+        given = {
+            name: check_integer(
+                name, value, minimum=least, maximum=LARGEST_CATALOGUE, error=DesignError
+            )
+            for name, value, least in (("items", items, 2), ("sampled", sampled, 1))
+            if value is not None
+        }
+        asked = cls(given, *how, **more)
+        check_ties(asked.read.ties, whole=True)
+        return asked
+
+    @cached_property
+    def seed(self) -> int:
+        """Return the number by which ties are broken."""
+        return tie_seed(self.read.rng)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The kind of rows, the table's column for each role it has, and what all rows share."""
+    """The kind of rows, and the table's column for each role it has."""
 
     rows: str
     columns: Mapping[str, str]
-    given: Mapping[str, int] = field(default_factory=dict)
-    #: A column that may tell models apart, though nobody asked for it.
-    unasked: str | None = None
+    asked: Asked
 
     def __contains__(self, role: str) -> bool:
         return role in self.columns
@@ -106,211 +112,199 @@ class Layout:
         """Whether targets stand in one list with all others of their user."""
         return self.rows in ("scores", "lists")
 
-    def rules(self) -> list[Rule]:
-        """Return what every row must keep; of scored rows, the target's alone has a design."""
-        alone = self.rows == "scores"
-        items = self.given.get("items", LARGEST_CATALOGUE)
-        limit: dict[str, Any] = {"most": 0, "more": "sampled"}
-        rank, others = "sampled + 1", "sampled"
-        if "sampled" in self.given:
-            limit = {"most": self.given["sampled"]}
-            rank, others = f"{limit['most'] + 1} ({rank})", f"{limit['most']} ({others})"
-        beyond = {**limit, "most": limit["most"] + 1}
-        others = f"whole numbers from 0 to {others}"
-        rank = f"whole or half numbers from 1 to {rank}"
-        numbered = f"item numbers from 0 to {items - 1} (items - 1)"
-        named = [role for role in NAMES if (role, self.rows) != ("item", "negatives")]
-        rules = [
-            *(
-                Rule(role, "a name in every row", hint="fill in or drop such rows")
-                for role in named
-            ),
-            *(
-                Rule(role, "a list in every row", hint="fill in or drop such rows")
-                for role in LISTS
-            ),
-            Rule("target", kind_of_values("target"), low=0, most=1),
-            Rule("score", "numbers", ScoreError, _DIVERGED),
-            *(rule for name in ("sampled", "items") for rule in self._of_design(name, alone)),
-            # A half is the mean of the best and the worst rank among ties.
-            Rule("rank", rank, RankError, _BEST, 1, **beyond, step=0.5),
-            Rule("better", others, RankError, low=0, **limit),
-            Rule("tied", others, RankError, _TOGETHER, 0, **limit, less="better"),
-            Rule("count", "whole numbers of at least 0", RankError, low=0, most=2.0**53),
-            Rule(
-                "relevance", "numbers of at least 0", low=0, most=1e100, step=None, of_targets=alone
-            ),
-        ]
-        if self.rows == "negatives":
-            rules.append(Rule("item", numbered, hint=_NUMBERED, low=0, most=items - 1))
-        return [rule for rule in rules if rule.role in self]
-
-    def _of_design(self, name: str, alone: bool) -> list[Rule]:
-        least, given = 2 if name == "items" else 1, self.given.get(name)
-        text = f"whole numbers from {least} to {LARGEST_CATALOGUE}"
-        if given is None:
-            most = LARGEST_CATALOGUE
-            return [Rule(name, text, DesignError, low=least, most=most, of_targets=alone)]
-        text = f"{given}, the number given as {name}"
-        once = "give one of them"
-        return [Rule(name, text, DesignError, once, given, given, of_targets=alone)]
+    def is_name(self, role: str) -> bool:
+        """Return whether a column holds names."""
+        return role in NAMES and (role, self.rows) != ("item", "negatives")
 
 
-def kind_of_values(role: str) -> str:
-    """Return what a column must hold that holds no names."""
-    return "true or false (or 1 and 0)" if role == "target" else "numbers"
-
-
-def check_copies(count: float) -> None:
-    """Refuse rows that stand for so many targets that they cannot be placed one by one."""
-    if count > MOST_COPIES:
-        raise RankError(
-            f"ties must be optimistic or pessimistic where more than {MOST_COPIES:,} places would "
-            f"be drawn at random, got {count:,.0f}"
-        )
-
-
-def check_design(items: int | None, sampled: int | None) -> dict[str, int]:
-    """Return the numbers that hold for all rows, checked."""
-    given = {"items": items, "sampled": sampled}
-    return {
-        name: check_integer(
-            name,
-            value,
-            minimum=2 if name == "items" else 1,
-            maximum=LARGEST_CATALOGUE,
-            error=DesignError,
-        )
-        for name, value in given.items()
-        if value is not None
-    }
-
-
-def find_layout(
-    present: Collection[str],
-    source: str,
-    given: Mapping[str, int],
-    read: Read,
-    by: str | None,
-    *,
-    kind: str | None = None,
-    hint: str = "",
-) -> Layout:
-    """Choose the columns of ``source`` by their names, and those that ``read`` and ``by`` name."""
-    named = read.columns or {}
-    for role in named:
-        check_choice("columns", role, ROLES if kind is None else (*NEEDED[kind], *_OPTIONAL[kind]))
+def find_layout(present: Collection[str], source: str, asked: Asked, hint: str = "") -> Layout:
+    """Choose the columns of ``source`` by their names, and those that are asked for."""
+    named, rows = asked.read.columns or {}, asked.kind
+    if asked.read.rows:
+        rows = check_choice("rows", asked.read.rows, ROWS)
 
     def refuse(column: str) -> NoReturn:
         near = hint or suggest(column, map(str, present))
         if not near and column in ROLES:
             near = f"if one of them is meant, name it: columns={{{column!r}: ...}} (--column)"
-        raise InputError(
-            f"{source} has no column {column!r}; its columns are: "
-            + (", ".join(map(str, present)) or "none")
-            + (f"; {near}" if near else "")
-        )
+        listed = ", ".join(map(str, present)) or "none"
+        text = f"{source} has no column {column!r}; its columns are: {listed}"
+        raise InputError(f"{text}; {near}" if near else text)
 
-    rows = kind or (read.rows and check_choice("rows", read.rows, ROWS))
-    rows = rows or _kind_of_rows(present, named, source, refuse)
-    if kind is None and "weight" in present:
+    if rows is None:
+        telling = {kind: COLUMNS[kind][0][0] for kind in ROWS}
+        columns = {kind: named.get(role, role) for kind, role in telling.items()}
+        found = [kind for kind, column in columns.items() if column in present]
+        if len(found) > 1:
+            raise InputError(
+                f"{source} has columns {' and '.join(repr(columns[kind]) for kind in found)}, which"
+                f" clash; say which to read: {' or '.join(f'rows={kind!r}' for kind in found)}"
+            )
+        meant = [column for kind, column in columns.items() if column != telling[kind]]
+        rows = found[0] if found else refuse([*meant, "rank"][0])
+    if asked.kind is None and "weight" in present:
         # It used to be read: without it the numbers would silently be others.
         raise GoneError(gone("columns='weight'"))
-    roles = (*NEEDED[rows], *_OPTIONAL[rows])
+    needed, optional = COLUMNS[rows]
     for role in named:
-        if role not in roles:
-            raise InputError(
-                f"columns must be roles of {rows} rows ({', '.join(roles)}), got {role!r}"
-            )
-    chosen = {role: named.get(role, role) for role in roles} | ({"model": by} if by else {})
+        check_choice("columns", role, (*needed, *optional))
+    chosen = {role: named.get(role, role) for role in (*needed, *optional)}
+    chosen |= {"model": asked.by} if asked.by else {}
     for role, column in chosen.items():
-        if column not in present and role in (*NEEDED[rows], *named, "model"):
+        if column not in present and role in (*needed, *named, "model"):
             refuse(column)
     there = {role: column for role, column in chosen.items() if column in present}
-    for name in ("items", "sampled") if rows in ROWS else ():
-        if name not in given and name not in there and (name, rows) != ("sampled", "scores"):
+    design = {"scores": ("items",), "full ranks": ("items",), "negatives": ()}
+    for name in design.get(rows, ("items", "sampled")):
+        if name not in asked.given and name not in there:
             raise DesignError(
                 f"{name} must be given: pass {name}, or add a column {name!r} to {source}"
             )
     unused = [name for name in MODELS if name in present and name not in there.values()]
-    unasked = unused[0] if unused and by is None and "user" in there and rows in ROWS else None
-    return Layout(rows, there, given, unasked)
+    if unused and asked.by is None and asked.kind is None and "user" in there:
+        there["unasked"] = unused[0]
+    return Layout(rows, there, asked)
 
 
-def _kind_of_rows(
-    present: Collection[str],
-    named: Mapping[str, str],
-    source: str,
-    refuse: Callable[[str], NoReturn],
-) -> str:
-    columns = {kind: named.get(role, role) for kind, role in _TELLING.items()}
-    found = [kind for kind, column in columns.items() if column in present]
-    if not found:
-        refuse(next((named[role] for role in _TELLING.values() if role in named), "rank"))
-    if len(found) > 1:
-        raise InputError(
-            f"{source} has columns {' and '.join(repr(columns[kind]) for kind in found)}, which "
-            f"clash; say which to read: {' or '.join(f'rows={kind!r}' for kind in found)}"
+# -- values --------------------------------------------------------------------------------------
+
+
+def checked(raw: Columns, layout: Layout, refused: Callable[[int], tuple[str, str]]) -> Columns:
+    """Return numbers as floats and names as text, and refuse a bad row.
+
+    The rows may be those of a table, or its distinct rows as any engine gives them: numbers, or
+    text, of which only what is written as a number is taken for one. ``refused`` returns the name
+    of the source, and the place of a row in it.
+    """
+    columns: Columns = {
+        role: values if role in LISTS else as_names(values) if layout.is_name(role)
+        else _numbers(role, values) for role, values in raw.items()
+    }  # fmt: skip
+    rules = _rules(layout, columns)
+    # The limits of ranks depend on the design.
+    for role in sorted(columns, key=lambda role: role not in ("sampled", "items")):
+        values = columns[role]
+        if role == "unasked":
+            continue
+        rule = rules.get(role, _Rule("a name in every row", hint="fill in or drop such rows"))
+        with np.errstate(invalid="ignore"):
+            if values.dtype.kind in "UO":
+                good = values != (None if role in LISTS else "")
+            else:
+                good = (values >= rule.low) & (values <= rule.most)
+                good &= True if rule.step is None else values % rule.step == 0
+        if layout.rows == "scores" and role in ("items", "relevance"):
+            good |= columns["target"] == 0
+        if not good.all():
+            row = int(np.argmin(good))
+            raise _complaint(rule, role, layout, raw[role][row], *refused(row))
+    return columns
+
+
+class _Rule(NamedTuple):
+    """What a column must hold: multiples of ``step`` from ``low`` to ``most``, or names."""
+
+    text: str
+    error: type[InputError] = InputError
+    hint: str = ""
+    low: float = -np.inf
+    most: Any = np.inf
+    step: float | None = 1.0
+
+
+def _rules(layout: Layout, columns: Columns) -> dict[str, _Rule]:
+    """Return what the columns must hold; limits may depend on other columns."""
+    given, largest = layout.asked.given, LARGEST_CATALOGUE
+    sampled: Any = given.get("sampled", columns.get("sampled", largest))
+    own = f"{sampled + 1} (sampled + 1)" if "sampled" in given else "sampled + 1"
+    others = (
+        f"whole numbers from 0 to {own.replace(' + 1', '').replace(str(sampled + 1), str(sampled))}"
+    )
+    diverged = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
+    fill, numbered = (
+        "fill in or drop such rows",
+        "items are numbered from 0; subtract 1 if yours start at 1",
+    )
+    grades = "drop rows of 0; grades count in full rankings (use unsample.exact)"
+    last = given.get("items", largest) - 1
+    rules = {
+        "target": _Rule("true or false (or 1 and 0)", low=0, most=1),
+        "score": _Rule("numbers", ScoreError, diverged, step=None),
+        # A half is the mean of the best and the worst rank among ties.
+        "rank": _Rule(f"whole or half numbers from 1 to {own}", RankError, "", 1, sampled + 1, 0.5),
+        "better": _Rule(others, RankError, "", 0, sampled),
+        "tied": _Rule(
+            others,
+            RankError,
+            "better and tied together are at most sampled",
+            0,
+            sampled - columns.get("better", 0),
+        ),
+        "count": _Rule("whole numbers of at least 0", RankError, "", 0, 2.0**53),
+        "relevance": _Rule("1 where ranks are sampled", InputError, grades, 1, 1),
+        **dict.fromkeys(LISTS, _Rule("a list in every row", hint=fill)),
+    }
+    if layout.rows == "full ranks":
+        rules["relevance"] = _Rule("numbers of at least 0", InputError, "", 0, 1e100, None)
+    if layout.rows == "negatives":
+        rules["item"] = _Rule(
+            f"item numbers from 0 to {last} (items - 1)", InputError, numbered, 0, last
         )
-    return found[0]
+    for name, low in (("items", 2), ("sampled", 1)):
+        rules[name] = _Rule(f"whole numbers from {low} to {largest}", DesignError, "", low, largest)
+        if name in given:
+            text = f"{given[name]}, the number given as {name}"
+            rules[name] = _Rule(text, DesignError, "give one of them", given[name], given[name])
+    return rules
 
 
-# -- messages ------------------------------------------------------------------------------------
-
-
-def complaint(rule: Rule, layout: Layout, source: str, value: Any, place: str) -> InputError:
-    """Return the error about a row that breaks a rule."""
-    text = f"column {layout.columns[rule.role]!r} of {source} must hold {rule.text}, got "
-    return rule.error(text + show(value) + place + (f"; {rule.hint}" if rule.hint else ""))
-
-
-def show(value: Any) -> str:
-    """Write a value as it is written in every message, whatever holds it."""
-    plain = value.item() if hasattr(value, "item") else value
-    if plain is None or plain == "" or plain != plain:  # noqa: PLR0124 - NaN
-        return "no value"
-    if isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53:
-        return repr(int(plain))
-    return repr(plain)
-
-
-def user_complaint(
-    layout: Layout, source: str, user: str, model: str | None, targets: int, others: int
+def _complaint(
+    rule: _Rule, role: str, layout: Layout, value: Any, source: str, place: str
 ) -> InputError:
-    """Return the error about a user of scored rows who has no target among other items."""
-    who = f"user {user!r}"
-    if model is not None:
-        who += f" (with {layout.columns['model']} {model!r})"
-    if not targets:
-        return InputError(
-            f"each user of {source} must have a target, {who} has none; set "
-            f"{layout.columns['target']!r} in the row of the target"
-        )
-    if layout.unasked and targets > 1:
-        column = layout.unasked
-        return InputError(
-            f"users of {source} must stand in it once, {who} has {targets} targets; if column "
-            f"{column!r} tells models apart, pass by={column!r}"
-        )
-    if others < 1:
-        return DesignError(
-            f"each target of {source} must be compared with at least one other item, {who} has "
-            "the target's row alone"
-        )
-    return DesignError(
-        f"sampled is {layout.given['sampled']} by argument, but {who} of {source} has {others} "
-        "rows besides the target's; leave sampled out to take it from the rows"
+    """Return the error about a value: a word in place of a number, or a wrong number."""
+    text, error, hint = rule[:3]
+    number = role not in LISTS and not layout.is_name(role)
+    if number and isinstance(value, str | bool | np.bool_):
+        if re.fullmatch(rf"{NUMBER}|(?i:nan)|\s*", str(value)):
+            value = None if str(value).strip().lower() in ("nan", "") else float(value)
+        elif role not in ("target", "score"):
+            text, error, hint = "numbers", FileError, "correct or drop such rows"
+    plain = value.item() if hasattr(value, "item") else value
+    if role == "rank" and isinstance(plain, int | float) and error is RankError:
+        hint = rank_hint(plain)
+    if isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53:
+        plain = int(plain)
+    missing = plain is None or plain == "" or plain != plain  # noqa: PLR0124 - NaN
+    got = "no value" if missing else repr(plain)
+    return error(
+        f"column {layout.columns[role]!r} of {source} must hold {text}, got {got}{place}"
+        + (f"; {hint}" if hint else "")
     )
 
 
-def warn_of_pooled_models(layout: Layout, source: str, fewest: int, most: int, models: int) -> None:
-    """Warn where every user stands in the table equally often for each of several models."""
-    if models > 1 and fewest == most and most % models == 0:
-        column = layout.unasked
-        warnings.warn(
-            f"column {column!r} of {source} has {models} values and every user has {most} rows: "
-            "the models are pooled as if they were one; to tell them apart, pass "
-            f"by={column!r}",
-            UnsampleWarning,
-            stacklevel=2,
-        )
+def _numbers(role: str, values: npt.NDArray[Any]) -> FloatArray:
+    if values.dtype.kind in "iuf" or (values.dtype.kind == "b" and role == "target"):
+        return values.astype(np.float64)
+    return np.array([_number(role, cell) for cell in values.tolist()], dtype=np.float64)
+
+
+def _number(role: str, cell: Any) -> float:
+    """Return the number that a cell holds; NaN where it holds none."""
+    if role == "target" and isinstance(cell, str | bool):
+        return _FLAGS.get(str(cell).strip().lower(), np.nan)
+    plain = isinstance(cell, int | float) and not isinstance(cell, bool)
+    written = isinstance(cell, str) and re.fullmatch(NUMBER, cell)
+    return float(cell) if plain or written else np.nan
+
+
+def as_names(values: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    """Return names as text; the empty one where there is none."""
+    if values.dtype.kind in "Uiu":
+        return values.astype(np.str_)
+    return as_text_array("names", [_name(value) for value in values.tolist()], error=FileError)
+
+
+def _name(value: Any) -> str:
+    if value is None or value != value or str(value) == "<NA>":  # noqa: PLR0124 - NaN
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
