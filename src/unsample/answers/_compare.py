@@ -113,9 +113,9 @@ def compare(
     level = check_level(level)
     check_choice("correction", correction, CORRECTIONS)
     given = Given(items, sampled, users, replacement, negatives, kind, read)
-    loaded, pairing = _loaded(models, by, given, paired)
-    notes: list[Note] = []
-    against = _chosen_pairs(against, [model.name for model in loaded], notes)
+    several, notes = _named(models, by, given), list[Note]()
+    against = _chosen_pairs(against, list(several), notes)
+    loaded, pairing = _loaded(several, given, paired)
     wanted = _wanted(metrics, loaded)
     _check_same_catalogue(loaded)
     _check_same_candidates(loaded, candidates)
@@ -164,22 +164,27 @@ def compare(
     return result
 
 
-def _loaded(
-    models: Any, by: str | None, given: Given, paired: bool | None
-) -> tuple[list[Model], Pairing]:
-    """Return the models in any form in which they may be given, and who is paired with whom."""
+def _named(models: Any, by: str | None, given: Given) -> Mapping[str, Any]:
+    """Return what is given for each model; of a table, the counts of all models."""
     several: Mapping[str, Any] | None = given.sources(models)
     if by is None and isinstance(models, list | tuple) and len(models) > 1 and is_table(models):
         several = named_by_stem(models)
     if several is None and is_table(models):
-        models = several = given.models(models, by or MODEL)
+        several = given.models(models, by or MODEL)
     if several is None or len(several) < 2:
         got = type(models).__name__ if several is None else f"{len(several)}"
         raise InputError(
             f"models must be at least two: a dict of names and their ranks, a table with a column "
             f"that names them, or their files; got {got}"
         )
-    loaded = [Model.of(name, source, given) for name, source in several.items()]
+    return models if isinstance(models, ModelCounts) else several
+
+
+def _loaded(
+    models: Mapping[str, Any], given: Given, paired: bool | None
+) -> tuple[list[Model], Pairing]:
+    """Return the models, and who is paired with whom."""
+    loaded = [Model.of(name, source, given) for name, source in models.items()]
     if any(model.labels is None for model in loaded):
         # If one model has no index, an index is of no use: rows are matched by position.
         loaded = [replace(model, labels=None) for model in loaded]
