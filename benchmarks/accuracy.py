@@ -25,7 +25,6 @@ import numpy as np
 import other_ranks
 
 from unsample.estimators import Observed, parse
-from unsample.evidence import group_with_shares
 from unsample.lab.datasets import bundled_ranks, load_ranks
 from unsample.lab.paper._cells import count_repeats, exact_values
 from unsample.law import draw_sampled_ranks
@@ -71,7 +70,7 @@ class Problem:
             rng=np.random.default_rng([seed, zlib.crc32(name.encode())]),
             size=(repeats,),
         )
-        counts, histograms = group_with_shares(*count_repeats(drawn, items, self.n - 1))
+        counts, histograms = count_repeats(drawn, items, self.n - 1)
         observed = Observed.prepare(
             counts, resampled=histograms, cutoffs=CUTOFFS, candidates=self.candidates
         )

@@ -49,6 +49,12 @@ def our_scores(path: str, engine: str) -> Callable[[], Any]:
     return lambda: read_counts(_source(path, engine), items=ITEMS)[""]
 
 
+def our_pairs(path: str, _: str) -> Callable[[], Any]:
+    from unsample.tables import read_counts
+
+    return lambda: read_counts(path, items=ITEMS, sampled=SAMPLED, by="model", pair=True)
+
+
 def _source(path: str, engine: str) -> Any:
     """Return the file, which DuckDB reads, or a lazy frame of Polars."""
     if engine == "duckdb":
@@ -68,11 +74,16 @@ def our_estimate(path: str, engine: str) -> Callable[[], Any]:
 def duckdb_query(path: str, query: str) -> Callable[[], Any]:
     import duckdb
 
-    text = {"ranks": RANKS, "bare": BARE, "same": SAME}[query].format(path=path)
+    text = {"ranks": RANKS, "bare": BARE, "same": SAME, "pairs": PAIRS}[query].format(path=path)
     return lambda: duckdb.sql(text).fetchall()
 
 
 RANKS = "SELECT rank, count(*) FROM '{path}' GROUP BY rank"
+#: The joint histogram of two models' ranks, unchecked.
+PAIRS = """
+    SELECT a.rank, b.rank, count(*) FROM '{path}' AS a JOIN '{path}' AS b USING (user)
+    WHERE a.model = 'A' AND b.model = 'B' GROUP BY ALL
+"""
 #: What an analyst would write: no item is looked at, and nothing is checked.
 BARE = """
     WITH t AS (SELECT user, score AS aim FROM '{path}' WHERE target),
@@ -100,7 +111,9 @@ SAME = """
     )
     SELECT sampled, better, tied, targets, bad, count(*) FROM u GROUP BY ALL
 """
-WORK = {work.__name__: work for work in (our_ranks, our_scores, our_estimate, duckdb_query)}
+WORK = {
+    work.__name__: work for work in (our_ranks, our_scores, our_pairs, our_estimate, duckdb_query)
+}
 
 
 def child(work: str, path: str, option: str) -> None:
@@ -180,12 +193,19 @@ def write_scores(folder: Path, users: int, each: int) -> Path:
     )
 
 
+def write_models(folder: Path, count: int) -> Path:
+    rank = "CAST(1 + hash(i) % 100 AS SMALLINT) AS rank"
+    columns = "CAST(i // 2 AS INTEGER) AS user, CASE i % 2 WHEN 0 THEN 'A' ELSE 'B' END AS model"
+    query = f"SELECT {columns}, {rank} FROM range({count}) t(i)"
+    return write(folder / f"models-{count}.parquet", query)
+
+
 def write(path: Path, query: str) -> Path:
     import duckdb
 
     if not path.exists():
         with duckdb.connect() as connection:
-            connection.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+            connection.execute(f"COPY ({query}) TO '{path}' (FORMAT {path.suffix[1:]})")
     return path
 
 
@@ -208,6 +228,22 @@ def bench_ranks(folder: Path) -> None:
     report("10^8 ranks, peak memory", f"{ours.peak:.0f} MB", "target < 1500", ours.peak < 1500)
     report("10^8 ranks, engine polars", ratio(polars, theirs))
     report("10^8 ranks, engine polars, peak memory", f"{polars.peak:.0f} MB")
+
+
+def bench_pairs(folder: Path) -> None:
+    path = write_models(folder, rows(2 * 10**7))
+    theirs, ours = in_turns(("duckdb_query", path, "pairs"), ("our_pairs", path, ""))
+    name, reached = "2x10^7 ranks of two models, paired", ours.seconds <= 1.5 * theirs.seconds
+    report(f"{name}, to a bare join and count", ratio(ours, theirs), "target <= 1.5", reached)
+    report(f"{name}, peak memory", f"{ours.peak:.0f} MB", "target < 1000", ours.peak < 1000)
+
+
+def bench_text(folder: Path) -> None:
+    ranks = write_ranks(folder, rows(10**6))
+    path = write(folder / "ranks.csv", f"SELECT rank FROM '{ranks}'")
+    theirs, ours = in_turns(("duckdb_query", path, "ranks"), ("our_ranks", path, "duckdb"))
+    reached = ours.seconds <= 1.5 * theirs.seconds
+    report("10^6 ranks in CSV, to GROUP BY rank", ratio(ours, theirs), "target <= 1.5", reached)
 
 
 def bench_scores(folder: Path) -> None:
@@ -270,7 +306,10 @@ def bench_estimate(folder: Path) -> None:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        for bench in (bench_ranks, bench_scores, bench_memory, bench_growth, bench_estimate):
+        for bench in (
+            bench_ranks, bench_pairs, bench_text, bench_scores, bench_memory, bench_growth,
+            bench_estimate,
+        ):  # fmt: skip
             bench(Path(folder))
 
 

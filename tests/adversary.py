@@ -291,7 +291,7 @@ def clusters(kind: str, rng: np.random.Generator) -> Trial:
             items=world.items,
             sampled=world.sampled,
             users=users,
-            filtered=True,
+            kind="graph",
             candidates="unseen",
             metrics=metric,
             method="naive",
@@ -394,7 +394,6 @@ def pools(kind: str, rng: np.random.Generator) -> Trial:
         sampled=int(rng.choice([20, 50, 200])),
         targets=int(rng.choice([50, 200, 800])),
         items=1000,
-        batch=None if rng.random() < 0.6 else 40,
         shift=float(rng.uniform(0.0, 10.0)),
         fall=float(rng.uniform(0.3, 1.4)),
     )

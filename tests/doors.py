@@ -19,8 +19,27 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unsample.evidence import RankCounts
-from unsample.tables import read_counts
+from unsample import tables
+from unsample.evidence import ModelCounts, RankCounts, Targets
+
+
+def _reading(options: dict[str, Any]) -> dict[str, Any]:
+    how = {
+        name: options.pop(name) for name in ("columns", "rows", "ties", "rng") if name in options
+    }
+    return options | {"read": tables.Read(**how)}
+
+
+def read_counts(source: Any, **options: Any) -> dict[str, RankCounts]:
+    return tables.read_counts(source, **_reading(options))
+
+
+def read_models(source: Any, **options: Any) -> ModelCounts:
+    return tables.read_counts(source, **_reading({"pair": True} | options))
+
+
+def read_targets(source: Any, **options: Any) -> dict[str, Targets]:
+    return tables.read_targets(source, **_reading(options))
 
 
 def need(module: str, extra: str) -> None:
@@ -123,9 +142,10 @@ DOORS: dict[str, Callable[..., Any]] = {
     "polars-lazy": _frame("polars", "frames", lambda frame: frame.lazy()),
     "pyarrow": _frame("pyarrow", "frames", lambda frame: frame.to_arrow()),
     "duckdb": _frame("duckdb", "frames", _to_duckdb),
+    "mapping": lambda frame, *_: {name: _array(frame[name]) for name in frame.columns},
 }
 #: Doors that give rows no numbers.
-UNNUMBERED = ("duckdb", "spark")
+UNNUMBERED = ("spark",)
 
 
 # -- tables --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 
 from unsample.answers import compare
 from unsample.confidence import SHAPES, Certainty, PooledCertainty
-from unsample.evidence import PoolCounts, Targets
+from unsample.evidence import ItemCounts, Targets
 from unsample.metrics import Metric, parse
 
 
@@ -28,8 +28,6 @@ class World:
     sampled: int
     targets: int = 2000
     items: int = 5000
-    #: How many targets share a pool; None where all do.
-    batch: int | None = None
     #: P(R) falls as (R + shift)^-fall.
     shift: float = 5.0
     fall: float = 1.0
@@ -56,32 +54,27 @@ class Batch:
 
 def draw(
     world: World, rng: np.random.Generator, sizes: tuple[int, ...] = (), models: int = 1
-) -> list[dict[int, list[Batch]]]:
-    """Return, for each model, its batches by pool size (those in ``sizes`` and the world's own).
+) -> list[dict[int, Batch]]:
+    """Return, for each model, its outcomes by pool size (those in ``sizes`` and the world's own).
 
-    Models have effects and noise of their own, and share the pools. Smaller pools are parts of
+    Models have effects and noise of their own, and share the pool. Smaller pools are parts of
     larger ones.
     """
     sizes = tuple(sorted({world.sampled, *sizes}))
     others = world.items - 1
-    batch = world.batch or world.targets
-    edges = [*range(0, world.targets, batch), world.targets]
-    pools = [rng.choice(others, sizes[-1], replace=False) for _ in edges[1:]]
+    pool = rng.choice(others, sizes[-1], replace=False)
     found = []
     for _ in range(models):
         effects = rng.standard_normal(others, dtype=np.float32)
-        by_size: dict[int, list[Batch]] = {size: [] for size in sizes}
         ranks = rng.choice(world.items, world.targets, p=world.law)
-        for first, last, pool in zip(edges[:-1], edges[1:], pools, strict=True):
-            scores = _scores(world, effects, last - first, rng)
-            ordered = np.sort(scores, axis=1)[:, ::-1]
-            # The target stands just above the item that has its place: R - 1 items beat it.
-            own = np.append(ordered, np.full((len(ordered), 1), -np.inf), axis=1)[
-                np.arange(len(ordered)), ranks[first:last]
-            ]
-            beats = scores[:, pool] > own[:, None]
-            for size in sizes:
-                by_size[size].append(Batch(pool[:size], beats[:, :size]))
+        scores = _scores(world, effects, world.targets, rng)
+        ordered = np.sort(scores, axis=1)[:, ::-1]
+        # The target stands just above the item that has its place: R - 1 items beat it.
+        own = np.append(ordered, np.full((len(ordered), 1), -np.inf), axis=1)[
+            np.arange(len(ordered)), ranks
+        ]
+        beats = scores[:, pool] > own[:, None]
+        by_size = {size: Batch(pool[:size], beats[:, :size]) for size in sizes}
         found.append(by_size)
     return found
 
@@ -97,20 +90,15 @@ def _scores(world: World, effects: np.ndarray, rows: int, rng: np.random.Generat
 # -- what is said of them ------------------------------------------------------------------------
 
 
-def told(world: World, batches: list[Batch], *, known: bool = True, shared: bool = True) -> Targets:
-    """Return what is told of the targets: outcomes by item, their pools alone, or neither."""
-    ranks = np.concatenate([each.beats.sum(axis=1) + 1 for each in batches])
-    pools = np.repeat(np.arange(len(batches)), [len(each.beats) for each in batches])
-    found = Targets(ranks, world.items, batches[0].beats.shape[1], replacement=False)
+def told(world: World, batch: Batch, *, known: bool = True, shared: bool = True) -> Targets:
+    """Return what is told of the targets: outcomes by item, that items are shared, or neither."""
+    ranks, sampled = batch.beats.sum(axis=1) + 1, batch.beats.shape[1]
+    found = Targets(ranks, world.items, sampled, replacement=False)
     if not shared:
         return found
-    outcomes = None
-    if known:
-        outcomes = PoolCounts.merge(
-            PoolCounts.from_outcomes(each.beats, items=each.items, pool=number)
-            for number, each in enumerate(batches)
-        )
-    return replace(found, pools=pools, outcomes=outcomes)
+    unknown = ItemCounts.without_outcomes(sampled)
+    outcomes = ItemCounts.from_outcomes(batch.beats, items=batch.items) if known else unknown
+    return replace(found, shared=outcomes)
 
 
 def truth(world: World, metric: Metric) -> float:

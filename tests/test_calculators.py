@@ -107,7 +107,7 @@ def test_one_file_is_estimated_and_several_are_compared(files):
     result = json.loads(held.numbers())
     assert result["estimates"][0]["metric"] == "Recall@20"
     assert f"{result['estimates'][0]['value']:.4f}" in found["sentences"][0]
-    two, several = answer("ranks", [files / "good.csv", files / "bad.csv"], **ROOM)
+    two, several = answer("ranks", [files / "bad.csv", files / "good.csv"], **ROOM)
     one, column = answer("ranks", [files / "both.csv"], **ROOM, by="model")
     assert several["sentences"] == column["sentences"]
     assert two.numbers() == one.numbers()
@@ -184,8 +184,8 @@ def test_files_that_are_wrong_say_so(files, tmp_path):
         ([], ROOM, "files", "files must be at least one table"),
         ([tmp_path / "empty.csv"], ROOM, "files", "empty"),
         ([tmp_path / "words.csv"], ROOM, "files", "rank"),
-        ([good, other], ROOM, "files", "different names"),
-        ([good, both], {**ROOM, "by": "model"}, "by", "by must be left out"),
+        ([good, other], ROOM, "files", "files must differ in their names"),
+        ([good, both], {**ROOM, "by": "model"}, "files", "has no column"),
         ([good], {**ROOM, "sampled": "5"}, "files", "from 1 to 6"),
         ([good], {**ROOM, "items": ""}, "items", "items"),
         ([good], {**ROOM, "metrics": "foo"}, "metrics", "metric must be one of"),

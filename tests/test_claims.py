@@ -102,6 +102,7 @@ def test_a_claim_is_supported_where_no_larger_k_speaks_against_it():
     assert "A and B are not told apart" in str(open_one)
 
 
+@pytest.mark.filterwarnings("ignore:the models' users do not match")
 def test_ranks_are_compared_with_the_numbers_of_a_paper():
     ranks = np.random.default_rng(0).integers(1, 101, size=2000)
     given = {"mine": ranks, "theirs": papers()["high"]}

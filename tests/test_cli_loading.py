@@ -17,10 +17,11 @@ from unsample.errors import InputError
 from unsample.lab import cli as lab_cli
 from unsample.lab import datasets, paper, recommenders
 from unsample.pages import _plots
+from unsample.tables import _sql
 
 ROOT = Path(__file__).parent.parent
 #: What takes longer to load than the command itself.
-HEAVY = {"numpy", "scipy", "rich", "pydantic", "narwhals", "jinja2", "matplotlib", "duckdb"}
+HEAVY = {"numpy", "scipy", "rich", "pydantic", "jinja2", "matplotlib", "duckdb"}
 HEAVY |= {"polars", "torch", "importlib.metadata", "unsample.answers", "unsample.lab.datasets"}
 RANKS = str(ROOT / "examples" / "ranks.csv")
 DESIGN = ("--items", "3706", "--sampled", "99")
@@ -111,7 +112,7 @@ def test_a_verb_loads_what_it_uses():
     call = ("estimate", RANKS, *DESIGN, "-m", "Recall@50", "--method", "naive")
     (loaded,) = _loaded_by([call]).values()
     # scipy itself looks for versions of what is installed.
-    assert set(loaded) - {"importlib.metadata"} == {"numpy", "scipy", "unsample.answers"}
+    assert set(loaded) - {"importlib.metadata"} == {"numpy", "scipy", "duckdb", "unsample.answers"}
 
 
 # --- what is kept beside the names ---------------------------------------------------------------
@@ -140,6 +141,7 @@ def test_words_of_help_are_those_of_the_library():
     assert {*_words.WHOLE_METRICS} == {n for n, each in metrics.REGISTRY.items() if each.whole}
     assert tuple(estimators.REGISTRY) == _words.METHODS
     assert _words.ROWS == tables.ROWS
+    assert tuple(_sql.DIALECTS) == _words.DIALECTS
     assert _words.TIE_RULES == evidence.TIE_RULES
     assert _words.NEGATIVES == evidence.NEGATIVES
     assert _words.CANDIDATES == datasets.CANDIDATES
@@ -199,7 +201,7 @@ def idle(monkeypatch):
 
     for place in ("estimate", "compare", "plan", "audit", "published"):
         monkeypatch.setattr(f"unsample.answers.{place}", work)
-    for place in ("counts", "targets", "full_ranks", "items"):
+    for place in ("counts", "targets", "full_ranks", "pairs"):
         monkeypatch.setattr(f"unsample.tables.read_{place}", work)
     monkeypatch.setattr("unsample.lab.datasets.load", work)
     monkeypatch.setattr("unsample.lab.paper.run", work)
@@ -244,20 +246,11 @@ def test_libraries_are_asked_for_before_the_work(
     assert f"pip install 'unsample[{extra}]'" in err
 
 
-@pytest.mark.parametrize("verb", ["estimate", "compare", "audit", "plan"])
-def test_parquet_needs_an_engine_before_anything_is_read(idle, run, monkeypatch, tmp_path, verb):
-    file = tmp_path / "ranks.parquet"
-    file.write_bytes(b"PAR1 and so on")
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    call = {
-        "estimate": ("estimate", file, *DESIGN),
-        "compare": ("compare", f"a={RANKS}", f"b={file}", *DESIGN),
-        "audit": ("audit", file, "--items", "90"),
-        "plan": (*RESULTS["plan"], "--pilot", file),
-    }[verb]
-    code, _, err = run(*call)
-    assert code == 3
-    assert "pip install 'unsample[frames]'" in err
+def test_folders_are_looked_at_before_the_work(idle, run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(*RESULTS["plan"], "--plot", "none/plan.svg")
+    assert code == 2
+    assert "make its folder first" in err
 
 
 def test_every_recommender_states_what_it_imports(monkeypatch):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import unsample
+from unsample import Read
 from unsample.answers import CORRECTIONS
-from unsample.errors import DesignError, InputError
+from unsample.errors import DesignError, InputError, UnsampleWarning
 from unsample.evidence import RankCounts
 from unsample.law import Law
 
@@ -115,19 +116,21 @@ def test_pairing_narrows_and_follows_users_whatever_their_order(ranks):
 def test_what_cannot_be_matched_is_compared_unpaired_and_says_so(ranks):
     design = {"items": ITEMS, "sampled": SAMPLED}
     counts = {name: RankCounts.from_ranks(given, **design) for name, given in ranks.items()}
-    result = unsample.compare(counts, metrics="Recall@40")
+    with pytest.warns(UnsampleWarning, match="unpaired"):
+        result = unsample.compare(counts, metrics="Recall@40")
     assert not result.paired
     assert any("unpaired" in text for text in result.warnings)
     assert result.difference("first", "behind", "Recall@40").winner == "first"
     models = {"a": ranks["first"], "b": ranks["behind"][:-1]}
-    result = unsample.compare(models, **design, metrics="Recall@40")
+    with pytest.warns(UnsampleWarning, match="do not match"):
+        result = unsample.compare(models, **design, metrics="Recall@40")
     assert not result.paired
-    assert any("do not match" in text for text in result.warnings)
+    assert "unpaired" in [note.name for note in result.notes]
     assert not math.isnan(result.differences[0].low)
 
 
 def test_corrections_match_their_definitions(ranks):
-    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@40", "rng": 7}
+    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@40", "read": Read(rng=7)}
     found = {name: unsample.compare(ranks, **options, correction=name) for name in CORRECTIONS}
     p = np.array([pair.p_value for pair in found["none"].differences])
     order = np.argsort(p)
@@ -157,13 +160,17 @@ def _counts_among(items):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"models": {"only": [1]}}, InputError, "at least two names"),
+        ({"models": {"only": [1]}}, InputError, "models must be at least two"),
         ({"models": [[1], [2]]}, InputError, "got list"),
         ({"level": 1.0}, InputError, "level must be"),
         ({"correction": "hom"}, InputError, "did you mean holm"),
-        ({"items": None}, DesignError, "items and sampled"),
+        ({"items": None}, DesignError, "items must be given"),
         ({"users": {"a": [1, 2]}}, InputError, "none for b"),
-        ({"users": {"a": [1, 2], "b": [1, 3]}, "paired": True}, InputError, "such as 2"),
+        (
+            {"users": {"a": [1, 2], "b": [1, 3]}, "paired": True},
+            InputError,
+            "have 1 of 2 users",
+        ),
         ({"models": {"a": [1, 2], "b": [1]}, "paired": True}, InputError, "2 targets of a and 1"),
         ({"models": {"a": [1, 2], "b": [1, 99]}}, InputError, "99"),
         ({"models": {"a": _counts_among(100), "b": _counts_among(200)}}, DesignError, "one catal"),
@@ -223,9 +230,10 @@ def test_labels_of_an_index_pair_ranks_and_unlike_ones_do_not(ranks):
     assert found.paired
     assert found.differences[0].low == pytest.approx(expected.differences[0].low)
     unlike = {"first": first, "behind": behind.rename(lambda label: f"{label}!")}
-    result = unsample.compare(unlike, **options)
+    with pytest.warns(UnsampleWarning, match="unpaired"):
+        result = unsample.compare(unlike, **options)
     assert not result.paired
-    assert "labels in the index of first that behind does not have" in result.warnings[-1]
+    assert "no labels in the index of first that behind has too" in result.warnings[-1]
     # Without an index on both sides there is only the position.
     assert unsample.compare({"first": first, "behind": ranks["behind"]}, **options).paired
 
@@ -241,14 +249,15 @@ def test_frames_are_compared_by_the_column_of_the_model(ranks):
     found = unsample.compare(frames, **options)
     assert found.paired
     table = pandas.concat([frame.assign(model=name) for name, frame in frames.items()])
-    by_model = unsample.compare(table.sample(frac=1.0, random_state=1), by="model", **options)
+    by_model = unsample.compare(table.sample(frac=1.0, random_state=1), **options)
     assert by_model.paired
+    assert isinstance(by_model.to_frame(), pandas.DataFrame)
     for pair in expected:
         for result in (found, by_model):
             again = result.difference(pair.a, pair.b, "Recall@40")
             assert (again.low, again.high) == pytest.approx((pair.low, pair.high))
-    with pytest.raises(InputError, match="name the column of the model with by"):
-        unsample.compare(table, **options)
+    with pytest.raises(InputError, match="has no column 'run'"):
+        unsample.compare(table, by="run", **options)
 
 
 def test_estimates_and_unknown_metrics_are_refused_by_name(ranks, result):

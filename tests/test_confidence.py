@@ -222,9 +222,3 @@ def test_ends_never_pass_each_other(ranks):
             assert low <= high
         low, high = entry.bounds()
         assert low <= high
-
-
-def test_without_a_shape_the_interval_is_the_bounds(counts):
-    found = unsample.estimate(counts, metrics="Recall@40", shape="none")["Recall@40"]
-    assert found.interval(kind="guaranteed") == found.bounds()
-    assert found.interval(0.99, kind="guaranteed") == found.bounds(0.99)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import unsample
+from unsample import Read
 from unsample import metrics as metrics_room
 from unsample.errors import (
     BiasedMethodWarning,
@@ -113,8 +114,8 @@ def test_one_target_says_next_to_nothing():
         ({"method": "mles"}, MethodError, "did you mean"),
         ({"method": []}, MethodError, "at least one estimator"),
         ({"method": "recall_map", "metrics": "AP@5"}, MetricError, "recall_map can give"),
-        ({"sampler": "popularity"}, DesignError, "popularity"),
-        ({"rng": "seed"}, InputError, "rng"),
+        ({"read": Read(rng="seed")}, InputError, "rng"),
+        ({"read": Read(ties="rand")}, InputError, "did you mean random"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, error, words):
@@ -127,7 +128,7 @@ def test_import_loads_nothing_heavy():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"numpy", "scipy", "narwhals", "typer", "rich"} & set(loaded)
+    assert not {"numpy", "scipy", "duckdb", "typer", "rich"} & set(loaded)
 
 
 def test_an_estimate_says_in_a_line_what_is_wrong_with_it():

@@ -47,6 +47,7 @@ def test_a_spike_at_rank_1_is_covered(spike, shape):
         assert _covers(certainty, "Recall@1", mass)
 
 
+@pytest.mark.filterwarnings("ignore:the models' users do not match")
 def test_a_spike_wins_no_verdict_against_what_is_better():
     """The model with the spike is the better one at NDCG@10; the data cannot tell."""
     spiked = 0.5 * _zipf(ITEMS, 0.6)

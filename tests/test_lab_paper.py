@@ -35,7 +35,7 @@ from unsample.lab.paper import (
     run,
     write_report,
 )
-from unsample.lab.paper._cells import compute_cell, count_repeats
+from unsample.lab.paper._cells import compute_cell, count_repeats, typical_sizes
 from unsample.lab.paper._report import wide_latex
 from unsample.lab.paper._report_tables import accuracy_tables, winner_tables
 from unsample.pages import Sheet, as_html, as_markdown
@@ -155,6 +155,19 @@ def test_counting_repeats_keeps_each_histogram():
         assert got == expected
 
 
+def test_catalogues_are_one_where_they_are_many_and_nearly_equal():
+    few = np.arange(1000, 1032)
+    assert typical_sizes(few, np.ones(32), 20) is few
+    rng = np.random.default_rng(3)
+    items, weight = rng.integers(1000, 1300, 200), rng.uniform(1.0, 2.0, 200)
+    for sampled, width in ((20, 0.04), (900, 0.02)):
+        label = np.round(np.log(items) / width)
+        expected = [
+            np.average(items[same], weights=weight[same]) for same in label == label[:, None]
+        ]
+        assert typical_sizes(items, weight, sampled).tolist() == np.rint(expected).tolist()
+
+
 def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
     from unsample import estimate
     from unsample.law import draw_sampled_ranks
@@ -180,8 +193,8 @@ def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
         )
     for label, method in spec.estimators:
         values = [alone[metric, method].value for metric in spec.columns]
-        # Sizes of catalogues are grouped around means that differ a little by repeat.
-        assert np.allclose(result.values[label][1], values, rtol=2e-3)
+        # The reproduction joins sizes of catalogues within four per cent, `estimate` within 0.4.
+        assert np.allclose(result.values[label][1], values, rtol=5e-3)
 
 
 # -- runs ---------------------------------------------------------------------------------------

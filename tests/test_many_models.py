@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 
 import unsample
-from unsample.answers._duels import Model, _count_wins, _Entrant
+from unsample.answers import Difference
+from unsample.answers._verdicts import corrected
 from unsample.errors import InputError
 from unsample.evidence import RankCounts
 from unsample.pages import as_html
 
 DESIGN = {"items": 2000, "sampled": 99}
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the models' users do not match", "ignore:500 models have 124,750 pairs"
+)
 
 
 @pytest.fixture(scope="module")
@@ -124,28 +128,27 @@ def test_the_data_choosing_the_best_costs_the_correction_of_all_pairs(crowd):
             assert after.p_value == pytest.approx(min(1.0, family * before.p_value))
 
 
-def test_chances_of_the_best_are_the_same_from_models_and_from_targets():
-    # With fewer targets than models the correlation is never written out.
-    rng = np.random.default_rng(1)
-    raw = rng.normal(size=(9, 6))
-    raw[3] = 0.0  # a model whose targets are all alike
-    centred = raw - raw.mean(axis=1, keepdims=True)
-    length = np.linalg.norm(centred, axis=1, keepdims=True)
-    unit = np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)
-    padded = np.hstack([unit, np.zeros((9, 6))])
-    model = Model("m", RankCounts.from_ranks([1], **DESIGN))
-    values, errors = rng.normal(0, 0.1, 9), rng.uniform(0.05, 0.2, 9)
-    wins = [
-        np.array(
-            _count_wins(
-                [
-                    _Entrant(model, value, error, row)
-                    for value, error, row in zip(values, errors, rows, strict=True)
-                ],
-                np.random.default_rng(5),
-            )
-        )
-        for rows in (unit, padded)
-    ]
-    assert wins[0].sum() == wins[1].sum() == 20_000
-    assert np.abs(wins[0] - wins[1]).max() < 5 * np.sqrt(20_000 / 2)
+def test_holm_over_a_part_of_a_family_never_beats_holm_over_the_whole():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        p = rng.random(12) ** 4
+        whole = [_difference(place, value) for place, value in enumerate(p)]
+        chosen = sorted(rng.choice(12, size=5, replace=False))
+        all_of_them = corrected(whole, "holm", 0.95, family=12)
+        part = corrected([whole[place] for place in chosen], "holm", 0.95, family=12)
+        bonferroni = corrected([whole[place] for place in chosen], "bonferroni", 0.95, family=12)
+        for place, one, strict in zip(chosen, part, bonferroni, strict=True):
+            assert one.p_value <= strict.p_value
+            # A verdict of the part may rest on fewer steps, never on a smaller family.
+            assert one.p_value >= 8 * p[place] - 1e-12 or one.p_value == 1.0
+        assert all(one.p_value >= p[place] for place, one in enumerate(all_of_them))
+
+
+def _difference(place, p_value):
+    return Difference("Recall@1", "a", str(place), 0.1, 0.0, 0.2, 1.0, 1.0, 1.0, p_value, None)
+
+
+def test_an_excerpt_of_few_models_is_the_comparison_itself(crowd):
+    few = dict(itertools.islice(crowd.items(), 3))
+    result = unsample.compare(few, metrics="Recall@10", method="naive")
+    assert result.excerpt() is result

@@ -9,7 +9,7 @@ from unsample._checks import as_index
 from unsample.errors import MethodError
 from unsample.estimators import Observed
 from unsample.estimators._observed import Condensed, _condensed_ranges
-from unsample.evidence import RankCounts, group_catalogues
+from unsample.evidence import RankCounts
 from unsample.lab.datasets import load_ranks
 from unsample.law import Law, draw_sampled_ranks
 from unsample.metrics import parse_all
@@ -43,7 +43,7 @@ def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
 
 def _observed(ranks, items, sampled, *, rows=0, seed=0, **options) -> Observed:
     drawn = draw_sampled_ranks(ranks, items=items, sampled=sampled, rng=seed)
-    counts = group_catalogues(RankCounts.from_ranks(drawn, items=items, sampled=sampled))
+    counts = RankCounts.from_ranks(drawn, items=items, sampled=sampled)
     resampled = reference.bootstrap(counts, rows, rng=seed) if rows else None
     return Observed.prepare(counts, resampled=resampled, cutoffs=[10], **options)
 

@@ -10,7 +10,7 @@ from tests import reference
 from unsample import metrics
 from unsample._checks import as_index
 from unsample.errors import MetricError
-from unsample.law import RankDistribution, RankGrid, bin_weights
+from unsample.law import RankDistribution, RankGrid, bin_starts, bin_weights
 
 FAMILIES = list(metrics.REGISTRY.values())
 AT_K = [family for family in FAMILIES if not family.whole]
@@ -92,14 +92,14 @@ def test_weights_match_the_definitions(family, k):
 @pytest.mark.parametrize("k", [None, 1, 70, 333])
 def test_bin_weights_are_means_over_bins(family, k):
     k = None if family.whole else k
-    grid = RankGrid.build(3000, sampled=99, cutoffs=[k] if k else [])
+    grid = RankGrid.fine(3000, sampled=99, cutoffs=[k] if k else [])
     dense = family(k).weights(np.arange(1, 3001), 3000)
     expected = np.add.reduceat(dense, as_index(grid.low - 1)) / grid.width
     assert np.allclose(bin_weights(family(k), grid, grid.items), expected, rtol=1e-9, atol=1e-15)
 
 
 def test_a_cutoff_inside_a_bin_counts_its_share():
-    grid = RankGrid.build(1000, single=4, ratio=0.5)
+    grid = RankGrid(bin_starts(1000, single=4, ratio=0.5), 1000)
     distribution = RankDistribution(grid, grid.width / 1000)
     for k in (5, 37, 480, 1000, 5000):
         assert distribution.expect(f"Recall@{k}") == pytest.approx(min(k, 1000) / 1000)

@@ -8,7 +8,7 @@ from unsample import estimators
 from unsample.errors import InputError, RankError
 from unsample.estimators import Observed
 from unsample.estimators import _observed as room
-from unsample.evidence import DesignCells, RankCounts, group_with_shares
+from unsample.evidence import DesignCells, RankCounts
 from unsample.law import Law, RankGrid, bin_weights
 from unsample.metrics import AUC, NDCG, Recall
 
@@ -79,14 +79,14 @@ def test_the_grid_is_as_fine_as_the_sample_is_sharp(sampled, replacement, equal_
     """Without replacement the variance of a rank falls by the share of items not sampled."""
     counts = RankCounts.from_ranks([1, 5], items=1000, sampled=sampled, replacement=replacement)
     grid = Observed.prepare(counts).grid
-    assert np.array_equal(grid.low, RankGrid.build(1000, sampled=equal_to).low)
+    assert np.array_equal(grid.low, RankGrid.fine(1000, sampled=equal_to).low)
 
 
 def test_known_ranks_do_not_make_the_grid_coarser():
     full = RankCounts.from_ranks([5], items=1000, sampled=999, replacement=False)
     partly = RankCounts.from_ranks([1, 5], items=1000, sampled=500, replacement=False)
     grid = Observed.prepare(full + partly).grid
-    assert np.array_equal(grid.low, RankGrid.build(1000, sampled=1001).low)
+    assert np.array_equal(grid.low, RankGrid.fine(1000, sampled=1001).low)
 
 
 # -- pools ----------------------------------------------------------------------------------
@@ -149,19 +149,27 @@ def test_ranges_without_targets_need_not_be_named(method, empty):
     assert found[1] == pytest.approx(found[0], rel=1e-6, abs=1e-9)
 
 
-def test_histograms_follow_their_cells_into_groups_of_catalogues():
-    sizes = np.concatenate([np.arange(1000, 1040), np.arange(3000, 3040)])
-    counts = RankCounts.from_ranks(1 + np.arange(80) % 3, items=sizes, sampled=20)
-    resampled = reference.bootstrap(counts, 2, rng=0)
-    grouped, histograms = group_with_shares(counts, resampled)
-    observed = Observed.prepare(grouped, resampled=histograms)
-    assert len(np.unique(grouped.items)) <= 4
-    for rank in (1, 2, 3):
-        for large in (False, True):
-            old = (counts.low == rank) & ((counts.items > 2000) == large)
-            new = (grouped.low == rank) & ((grouped.items > 2000) == large)
-            expected = resampled[:, old].sum(axis=1) / resampled.sum(axis=1)
-            assert observed.shares[1:, new].sum(axis=1) == pytest.approx(expected)
+@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize("sampled", [20, 99, 499])
+def test_a_few_catalogue_sizes_stand_for_many(sampled, replacement):
+    """Where P(r | R) is smooth in the size: above the last ranks of the smallest catalogue."""
+    items = 2500 + np.random.default_rng(0).integers(0, 600, size=4000)
+    ranks = 1 + np.arange(4000) % (sampled + 1)
+    counts = RankCounts.from_ranks(ranks, items=items, sampled=sampled, replacement=replacement)
+    observed = Observed.prepare(counts)
+    every, grid = np.arange(1, sampled + 2), observed.grid
+    sizes, where = np.unique(counts.items, return_inverse=True)
+    weights = np.bincount(where.reshape(-1), counts.weight)
+    exact = sum(
+        weight * Law(int(size), sampled, replacement).matrix(every, every, grid, beyond="last")
+        for size, weight in zip(sizes, weights / weights.sum(), strict=True)
+    )
+    pool = observed.pool(sampled, every, every, grid)
+    assert pool.matrix.sum(axis=0) == pytest.approx(1.0)
+    top = grid.high < 0.75 * sizes.min()
+    assert np.abs(pool.matrix - exact)[:, top].sum(axis=0).max() < 5e-4
+    # Each of a few sizes has an end of its own, where all of them would make a slope.
+    assert np.abs(pool.matrix - exact).sum(axis=0).max() < 0.5
 
 
 # -- condensed ------------------------------------------------------------------------------

@@ -419,6 +419,7 @@ def test_a_comparison_has_a_row_for_each_model_and_a_column_for_each_metric(form
     assert "best, a better" not in text
 
 
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
 def test_more_metrics_than_a_page_is_wide_have_rows_of_their_own():
     ranks = {"A": [1, 2, 2, 9] * 50, "B": [1, 2, 3, 20] * 50}
     many = [f"Recall@{k}" for k in (5, 10, 20, 50, 100)]

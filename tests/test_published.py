@@ -128,7 +128,7 @@ def test_numbers_that_no_ranks_but_some_histogram_can_give_are_reported():
 def test_numbers_that_refute_the_shape_are_named():
     # All targets at rank 101: the numbers are right, and P(R) is a needle.
     needle = {"HR@1": "0.067", "HR@3": "0.491", "HR@10": "0.999"}
-    with pytest.warns(RefutedWarning, match=r"HR@1 = 0.067 and HR@10 = 0.999 refute"):
+    with pytest.warns(RefutedWarning, match=r"HR@1 = 0.067 and HR@3 = 0.491 refute"):
         result = published(needle, **SETUP, metrics="Recall@100")
     assert result.assumes == "nothing about P(R)"
 

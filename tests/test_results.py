@@ -11,7 +11,7 @@ import pytest
 
 import unsample
 from tests import pages
-from unsample.answers import Estimates, Result, _estimate
+from unsample.answers import Estimates, Result
 from unsample.confidence import Certainty
 from unsample.errors import InputError, UnsampleWarning
 from unsample.estimators import Observed
@@ -112,7 +112,7 @@ def test_json_has_the_promised_fields():
 @pytest.fixture
 def steps(monkeypatch):
     """Count how often each step of an answer is taken."""
-    taken = dict.fromkeys(("group", "prepare", "certainty", "evaluate"), 0)
+    taken = dict.fromkeys(("prepare", "certainty", "evaluate"), 0)
 
     def count(owner, name, step):
         real = getattr(owner, name)
@@ -123,7 +123,6 @@ def steps(monkeypatch):
 
         monkeypatch.setattr(owner, name, counted)
 
-    count(_estimate, "group_catalogues", "group")
     count(Observed, "prepare", "prepare")
     count(Certainty, "of", "certainty")
     count(unsample.estimators.MLE, "evaluate", "evaluate")
@@ -135,7 +134,7 @@ def test_an_estimate_takes_every_step_once_and_no_other_before_it_is_asked(steps
     str(result)
     # Estimators and bounds each have a grid of their own to prepare for.
     assert steps == {
-        "group": 1, "prepare": 2, "certainty": 1, "evaluate": 1
+        "prepare": 2, "certainty": 1, "evaluate": 1
     }  # fmt: skip
     errors = [entry.standard_error for entry in result.values()]
     assert all(error > 0 for error in errors)
@@ -149,7 +148,7 @@ def test_a_comparison_takes_every_step_once_for_each_model(steps):
     )
     # Chances come from the posterior, and need no fits of their own.
     assert steps == {
-        "group": 2, "prepare": 4, "certainty": 2, "evaluate": 2
+        "prepare": 4, "certainty": 2, "evaluate": 2
     }  # fmt: skip
 
 
@@ -194,6 +193,12 @@ def test_warnings_of_every_front_door_stand_in_its_result():
     with pytest.warns(UnsampleWarning, match="not resolved") as caught:
         result = unsample.estimate(RANKS, **options)
     assert tuple(str(note.message) for note in caught) == result.warnings
+    assert [note.name for note in result.notes] == ["unresolved"]
+    with pytest.warns(UnsampleWarning) as caught:
+        both = unsample.compare({"A": RANKS, "B": RANKS}, **options)
+    # What holds for both models is said once.
+    assert tuple(str(note.message) for note in caught) == both.warnings == result.warnings
+    assert both.notes == result.notes
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quiet = unsample.answers.estimate_counts(RankCounts.from_ranks(RANKS, **DESIGN),
@@ -206,8 +211,9 @@ def test_the_surface_is_what_it_was():
     assert unsample.__all__ == sorted(unsample.__all__)
     assert set(unsample.__all__) == {
         "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Prior", "Published",
-        "RankCounts", "adapters", "audit", "compare", "designs", "errors", "estimate", "estimators",
-        "evaluate", "exact", "lab", "metrics", "plan", "published", "sampled_ranks",
+        "RankCounts", "Read", "adapters", "audit", "compare", "designs", "errors", "estimate",
+        "estimators", "evaluate", "exact", "lab", "metrics", "plan", "published", "sampled_ranks",
+        "sql",
     }  # fmt: skip
     for name in (*unsample.__all__, "confidence", "law"):
         assert getattr(unsample, name) is not None

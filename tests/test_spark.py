@@ -9,13 +9,14 @@ import pytest
 import scipy.sparse
 
 import unsample
-from tests.doors import cases, documented, need, run_documented
+from tests.doors import cases, documented, need, read_counts, read_models, run_documented
 from tests.machine import need_program
 from tests.test_libraries import sections
 from unsample.adapters import spark
 from unsample.designs import Exact, FactorScores, Fixed, Scorer
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.tables import read_counts, read_targets
+from unsample.tables import counts_of_partition
+from unsample.tables._sql import COUNTS
 
 pytestmark = [
     # Said by Spark of the pandas that is installed; nothing here goes through pandas.
@@ -48,28 +49,77 @@ def session():
     started.stop()
 
 
-def test_spark_counts_as_every_door(session):
-    for case in ("designs and counts by row", "scores of several models, ties at random"):
-        CASES[case].check(session.createDataFrame(CASES[case].frame.to_arrow()).repartition(3))
+def given(session, frame):
+    return session.createDataFrame(frame.to_arrow()).repartition(3)
+
+
+@pytest.mark.parametrize(
+    "case", ["designs and counts by row", "scores of several models, ties at random", "comparisons"]
+)
+def test_spark_counts_as_every_door(session, case):
+    CASES[case].check(given(session, CASES[case].frame))
 
 
 def test_bad_rows_are_named_by_their_values(session):
     scored = {"user": ["a", "a"], "score": [1.0, float("nan")], "target": [True, False]}
-    words = "got no value in the row with user='a', target=0"
+    words = "got no value in 1 row; a model"
     with pytest.raises(ScoreError, match=words):
-        read_counts(session.createDataFrame(pl.DataFrame(scored).to_arrow()), items=50)
+        read_counts(given(session, pl.DataFrame(scored)), items=50)
 
 
-def test_users_and_pairs_come_through_spark(session):
-    frame = pl.DataFrame({"model": list("ABAB"), "user": [1, 1, 2, 1], "rank": [1, 4, 4, 2]})
-    native = session.createDataFrame(frame.to_arrow())
-    design = {"items": 50, "sampled": 9, "by": "model"}
-    assert read_counts(native, **design) == read_counts(frame, **design)
-    there, here = read_targets(native, **design), read_targets(frame, **design)
-    for label in "AB":
-        assert sorted(zip(there[label].users, there[label].ranks, strict=True)) == sorted(
-            zip(here[label].users, here[label].ranks, strict=True)
-        )
+DESIGN = {"items": 5000, "sampled": 399, "by": "model"}
+
+
+def random_ranks(halves=0.0):
+    rng = np.random.default_rng(3)
+    ranks = rng.integers(1, 399, 300) + halves * rng.integers(0, 2, 300)
+    return pl.DataFrame(
+        {"model": list("AB") * 150, "user": rng.integers(0, 60, 300), "rank": ranks}
+    )
+
+
+@pytest.mark.filterwarnings("ignore:ranks must be whole, or half")
+@pytest.mark.parametrize("halves", [0, 0.5])
+def test_pairs_are_those_of_every_door(session, halves):
+    frame = random_ranks(halves)
+    for some in (frame, frame.unique(["model", "user"], keep="first", maintain_order=True)):
+        there, here = (read_models(x, **DESIGN) for x in (given(session, some), some))
+        assert dict(there) == dict(here)
+        assert dict(there.between) == dict(here.between)
+        assert there["A"].clusters == here["A"].clusters
+
+
+def test_lists_are_those_of_every_door(session):
+    frame = pl.DataFrame({"recommended": [[1, 2, 3], [4, 5]], "relevant": [[2], [9]]})
+    design = {"items": 50, "sampled": 9}
+    assert read_counts(given(session, frame), **design) == read_counts(frame, **design)
+
+
+def test_the_printed_query_runs(session):
+    frame = random_ranks()
+    given(session, frame).createOrReplaceTempView("ranks")
+    text = unsample.sql(pair=True, dialect="spark", **DESIGN)
+    there, here = read_models(session.sql(text)), read_models(frame, **DESIGN)
+    assert dict(there) == dict(here)
+    assert dict(there.between) == dict(here.between)
+
+
+def test_partitions_are_counted_by_themselves(session):
+    """The recipe of docs/frames.md."""
+    frame = random_ranks()
+
+    def count(batches):
+        import pandas as pd
+
+        rows = [batch for batch in batches if len(batch)]
+        if rows:
+            yield counts_of_partition(pd.concat(rows), **DESIGN)
+
+    schema = ", ".join(f"`{n}` {'string' if 'model' in n else 'bigint'}" for n in COUNTS)
+    parts = given(session, frame).repartition(3, "user").mapInPandas(count, schema)
+    there, here = read_models(parts), read_models(frame, **DESIGN)
+    assert dict(there) == dict(here)
+    assert dict(there.between) == dict(here.between)
 
 
 def test_the_documented_lines_run_on_spark(session, tmp_path):

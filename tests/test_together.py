@@ -140,6 +140,7 @@ def test_few_drawn_users_leave_the_difference_to_limits_that_hold_anyway(world):
     assert (pair.low, pair.high) == (one[0] - two[1], one[1] - two[0])
 
 
+@pytest.mark.filterwarnings("ignore:the models' users do not match")
 def test_other_targets_of_the_same_users_are_not_paired(world):
     users, targets = world.targets
     moved = np.where(users == 7, (targets + 1) % world.items, targets)

@@ -18,6 +18,7 @@ LIBRARIES = sorted(KEPT["libraries"])
 PROBLEM = KEPT["problem"]
 #: Below, at and beyond the number of relevant items, and beyond the list.
 SOME = (1, 2, 3, 5, 12, 40)
+pytestmark = pytest.mark.filterwarnings("ignore:K must be at most items")
 
 
 def exact(ranks, items, names, relevance=None, **options):

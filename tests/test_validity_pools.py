@@ -1,4 +1,4 @@
-"""Promises about targets that share their sampled items: one pool, and pools by batch."""
+"""Promises about targets that share their sampled items: one pool for all."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def _coverages(world: World, size: int, **how: bool) -> list[Finding]:
             certainty = Certainty.of(counts, [10, 50, 100], SHAPES["power"])
             for name in NAMES:
                 rows.setdefault((sampled, name), []).append(certainty.interval(parse(name)))
-    pools = "one pool" if world.batch is None else f"pools by {world.batch}"
-    where = f"{pools}, effects {world.effects:g}, {how or 'outcomes known'}"
+    where = f"one pool, effects {world.effects:g}, {how or 'outcomes known'}"
     return [
         coverage(
             "intervals hold where targets share their items",
@@ -39,8 +38,8 @@ def _coverages(world: World, size: int, **how: bool) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _world(effects: float, batch: int | None = None, targets: int = 1000) -> World:
-    return World(effects, SIZES[-1], targets=targets, items=ITEMS, batch=batch)
+def _world(effects: float, targets: int = 1000) -> World:
+    return World(effects, SIZES[-1], targets=targets, items=ITEMS)
 
 
 @pytest.mark.parametrize("effects", [0.0, 1.0, 3.0])
@@ -51,13 +50,6 @@ def test_intervals_hold_where_all_targets_share_one_pool(effects, ledger):
 @pytest.mark.parametrize("effects", [0.0, 1.0, 3.0])
 def test_what_is_proved_holds_where_outcomes_are_not_known(effects, ledger):
     keep(ledger(_coverages(_world(effects), simulations(100), known=False)))
-
-
-@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
-@pytest.mark.parametrize(("batch", "targets"), [(64, 1024), (512, 2048), (4096, 8192)])
-def test_intervals_hold_where_batches_share_pools(batch, targets, known, ledger):
-    world = _world(1.0, batch, targets)
-    keep(ledger(_coverages(world, simulations(100 if targets < 8000 else 40), known=known)))
 
 
 def test_shared_items_taken_for_own_ones_fail_the_promise(ledger):

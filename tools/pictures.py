@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 import unsample
 from unsample.errors import UnsampleWarning
 from unsample.estimators.prior import KINDS, shipped
-from unsample.estimators.prior._shapes import shape_grid, shapes_on
+from unsample.estimators.prior._shapes import shapes_on
 from unsample.lab.bank import RankSet, load_bank
 from unsample.lab.datasets import load_ranks
-from unsample.law import draw_sampled_ranks
+from unsample.law import RankGrid, draw_sampled_ranks
 from unsample.pages import plot_metric_curve, plot_plan
 
 RECOMMENDERS = {
@@ -154,7 +154,7 @@ def from_printed_numbers() -> None:
 
 def what_was_learned(items: int = 10_000, draws: int = 4000) -> None:
     """Draw P(R) as the shipped prior has it, before any sample, and real rank sets behind it."""
-    grid = shape_grid(items)
+    grid = RankGrid.coarse(items)
     shapes, rank = shapes_on(grid), (grid.low + grid.high) / 2
     figure, axes = plt.subplots(
         1, len(KINDS), figsize=(11, 3.6), sharex=True, sharey=True, layout="constrained"

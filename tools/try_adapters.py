@@ -1,8 +1,9 @@
 """Run tests/test_libraries.py once with each real library, and print what was run.
 
-Some libraries cannot be installed beside the others: RecBole and RecTools want an older numpy,
-LensKit an older pandas. Each gets an environment of its own here, with this package from the
-working tree. An environment that exists is used again.
+Some libraries cannot be installed beside each other: RecBole and RecTools want an older numpy,
+LensKit an older pandas. Each gets an environment of its own here, into which this package is
+installed from the working tree, with all that it asks for. An environment that exists is used
+again.
 
     python tools/try_adapters.py                     all libraries
     python tools/try_adapters.py lenskit recbole     some of them
@@ -45,16 +46,14 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
 def prepare(library: str, folder: Path) -> Path:
     """Return the Python of the library's environment, made if it does not exist."""
     python, ready = folder / library / "bin" / "python", folder / library / ".ready"
-    own = LIBRARIES[library]
-    # Where a library wants an older version of what this package asks for, it gets it.
-    older = {name.partition("<")[0] for name in own if "<" in name}
-    general = [each for each in PROJECT["dependencies"] if each.partition(">")[0] not in older]
-    wanted = [*own, *general, "hypothesis", "pytest"]
-    if not ready.exists() or ready.read_text() != "\n".join(wanted):
+    wanted = [*LIBRARIES[library], "hypothesis", "pytest"]
+    # Its own dependencies are part of what is tried: a library must install beside this package.
+    stamp = "\n".join([*wanted, *PROJECT["dependencies"]])
+    if not ready.exists() or ready.read_text() != stamp:
         venv.create(folder / library, with_pip=True, clear=True)
         command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*command, *wanted], check=True)  # noqa: S603
-        ready.write_text("\n".join(wanted))
+        subprocess.run([*command, "-e", HERE, *wanted], check=True)  # noqa: S603
+        ready.write_text(stamp)
     return python
 
 
@@ -62,7 +61,7 @@ def run(library: str, python: Path) -> bool:
     """Run the tests; those that need another library are skipped, and say so."""
     # Warnings that foreign libraries give are no failures here.
     settings = ["-o", "filterwarnings=", "-p", "no:cacheprovider"]
-    here = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE / "src")}
+    here = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     print(f"== {library}: {', '.join(LIBRARIES[library])}", flush=True)
     done = subprocess.run(  # noqa: S603
         [python, "-m", "pytest", "-q", *settings, *TESTS],

@@ -82,7 +82,6 @@ HELPERS = [
     "jinja2",
     "markupsafe",
     "mpmath",
-    "narwhals",
     "packaging",
     "pluggy",
     "pygments",

@@ -26,6 +26,7 @@ _SURFACE = {
     "Prior": "estimators.prior",
     "Published": "answers",
     "RankCounts": "evidence",
+    "Read": "tables",
     "adapters": None,
     "audit": "answers",
     "compare": "answers",
@@ -42,6 +43,7 @@ _SURFACE = {
     "plan": "answers",
     "published": "answers",
     "sampled_ranks": "evidence",
+    "sql": "tables",
 }
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "Prior",
     "Published",
     "RankCounts",
+    "Read",
     "adapters",
     "audit",
     "compare",
@@ -67,6 +70,7 @@ __all__ = [
     "plan",
     "published",
     "sampled_ranks",
+    "sql",
 ]
 
 if TYPE_CHECKING:
@@ -90,6 +94,7 @@ if TYPE_CHECKING:
     )
     from unsample.estimators.prior import Prior
     from unsample.evidence import RankCounts, sampled_ranks
+    from unsample.tables import Read, sql
 
 
 def __getattr__(name: str) -> Any:

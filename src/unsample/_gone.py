@@ -19,7 +19,12 @@ _UNEQUAL = (
     "ranks tell metrics only if items were drawn uniformly: evaluate the model with "
     "unsample.evaluate; unsample.audit tells how items were drawn"
 )
-_WEIGHTS = "give weights to unsample.RankCounts.from_ranks, and the counts to unsample.estimate"
+_WEIGHTS = "all users count the same; estimate groups of users apart, and average their values"
+_UNIFORM = "leave it out: items must be drawn uniformly, and unsample.audit tells whether they were"
+_GRAPH = "use kind='graph': other relevant items left out, metrics per target"
+_ONE_POOL = "say negatives='shared'; where each batch has its own items, intervals are then bounds"
+_SHAPE = "leave it out: what intervals assume follows from candidates, and bounds assume nothing"
+_SEED = "use read=unsample.Read(rng=...), which holds the seed and the tie rule"
 _PART = (
     "draw documents at random, and give the ranks among them to unsample.estimate with "
     "negatives='shared'; chosen documents tell nothing of the others"
@@ -52,6 +57,20 @@ GONE: dict[str, str] = {
     "exact(weights=)": _WEIGHTS,
     "evaluate(weights=)": _WEIGHTS,
     "columns='weight'": _WEIGHTS,
+    "estimate(filtered=)": _GRAPH,
+    "compare(filtered=)": _GRAPH,
+    "unsample estimate --filtered": "use --kind graph",
+    "unsample compare --filtered": "use --kind graph",
+    "estimate(pools=)": _ONE_POOL,
+    "compare(pools=)": _ONE_POOL,
+    "estimate(sampler=)": _UNIFORM,
+    "unsample estimate --sampler": _UNIFORM,
+    "estimate(shape=)": _SHAPE,
+    "compare(shape=)": _SHAPE,
+    "unsample estimate --shape": _SHAPE,
+    "unsample compare --shape": _SHAPE,
+    "estimate(rng=)": _SEED,
+    "compare(rng=)": _SEED,
     "unsample estimate --probabilities": _UNEQUAL,
     "unsample estimate --exponent": _UNEQUAL,
     "unsample estimate --strata": _UNEQUAL,

@@ -17,6 +17,7 @@ from unsample.answers._evaluate import (
 )
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import exact
+from unsample.answers._notes import Note
 from unsample.answers._plan import plan
 from unsample.answers._planned import Plan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
@@ -44,6 +45,7 @@ __all__ = [
     "Estimates",
     "Evaluation",
     "Finding",
+    "Note",
     "Plan",
     "Published",
     "Result",

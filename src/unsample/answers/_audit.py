@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, as_index, as_integer_array, check_integer
 from unsample._gone import refuses_gone
+from unsample.answers._notes import Note
 from unsample.answers._result import Result, percent
 from unsample.confidence import holm
 from unsample.designs import Excluded, as_excluded
 from unsample.errors import DesignError, InputError
-from unsample.tables import is_table, read_items
+from unsample.tables import is_table, read_pairs
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -82,9 +83,10 @@ class Audit(Result):
         return {finding.question: finding for finding in self.findings}[question]
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:  # type: ignore[override]
         """Return the findings that break what `estimate` assumes."""
-        return tuple(finding.sentence for finding in self.findings if finding.concern)
+        broken = (finding for finding in self.findings if finding.concern)
+        return tuple(Note(finding.question, finding.sentence) for finding in broken)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
@@ -195,7 +197,7 @@ def _read_table(
             "exclude must be a table of user and item where negatives are one, got "
             f"{type(exclude).__name__}"
         )
-    rows = read_items(negatives, items=items, columns=columns)
+    rows = read_pairs(negatives, items=items, columns=columns)
     names, owner = np.unique(rows["user"], return_inverse=True)
     mine = rows.get("target", np.zeros(len(owner))) == 1
     drawn, own = (
@@ -204,7 +206,7 @@ def _read_table(
     seen = None
     if exclude is not None:
         named = {role: name for role, name in (columns or {}).items() if role != "target"}
-        pairs = read_items(exclude, items=items, columns=named)
+        pairs = read_pairs(exclude, items=items, columns=named)
         row = np.searchsorted(names, pairs["user"]).clip(max=len(names) - 1)
         known = names[row] == pairs["user"]
         if not known.any():
@@ -521,11 +523,10 @@ def _advice(answers: dict[str, str], lists: Lists, once: Lists) -> tuple[str | N
         options[0] += " - seen"
         options.append('candidates="unseen"')
         notes.append("seen is how many items the user of each target has seen")
-    if answers.get("shared lists") == "one list":
+    if answers.get("shared lists") in ("one list", "some"):
         options.append('negatives="shared"')
-    elif answers.get("shared lists") == "some":
-        options.append("pools=pools")
-        notes.append("pools names the list of each target")
+    if answers.get("shared lists") == "some":
+        notes.append("targets of one batch depend on each other, so intervals are bounds")
     text = "; ".join(["Estimate with the call below", *notes]) + "."
     if answers["uniform"] == "cannot tell":
         text += " These lists cannot show that they were drawn uniformly."

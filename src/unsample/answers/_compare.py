@@ -11,40 +11,38 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check_level, suggest
+from unsample._checks import as_rng, check_choice, check_level, suggest
 from unsample._gone import refuses_gone
 from unsample.answers._chances import Chances
-from unsample.answers._comparison import (
-    ALL,
-    BEST,
-    INDEX,
-    POSITION,
-    USER,
-    Comparison,
-    listed_briefly,
-)
+from unsample.answers._comparison import ALL, BEST, Comparison, listed_briefly
 from unsample.answers._duels import CORRECTIONS, Duels
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
-from unsample.answers._evaluation import Evaluation
-from unsample.answers._given import possible_metrics
+from unsample.answers._given import (
+    MODEL,
+    USUAL,
+    Given,
+    library_of,
+    named_by_stem,
+    possible_metrics,
+)
 from unsample.answers._model import Model
+from unsample.answers._notes import Note, warn_of
+from unsample.answers._paired import Pairing
 from unsample.answers._prior import SHIPPED
-from unsample.answers._published import Published
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
-from unsample.confidence import Shape
 from unsample.errors import DesignError, InputError, MetricError
 from unsample.estimators import Estimator
 from unsample.estimators.prior import Prior
-from unsample.evidence import RankCounts, Targets, place_halves, shared_pools
+from unsample.evidence import ModelCounts, size_on_grid
 from unsample.metrics import Metric
-from unsample.tables import is_frame, read_targets
+from unsample.tables import Read, is_table
 
 #: More models than this are compared only with the best one, unless all pairs are asked for.
 _MOST_MODELS_BY_DEFAULT = 100
@@ -58,47 +56,43 @@ def compare(
     *,
     items: npt.ArrayLike | None = None,
     sampled: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    replacement: bool = True,
+    negatives: str = "own",
+    candidates: str | None = None,
+    kind: str | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     method: str | Estimator = DEFAULT_METHOD,
-    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
-    by: str | None = None,
-    filtered: bool = False,
-    negatives: str = "own",
-    pools: npt.ArrayLike | None = None,
-    replacement: bool = True,
-    candidates: str | None = None,
-    shape: str | Shape | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
-    kind: str | None = None,
+    by: str | None = None,
+    read: Read = USUAL,
     level: float = DEFAULT_LEVEL,
     correction: str = "holm",
     against: str | None = None,
     paired: bool | None = None,
-    rng: Seed = 0,
 ) -> Comparison:
     """Compare two or more models by their sampled ranks.
 
     Parameters
     ----------
     models
-        A mapping from each model's name to one of these: the ranks of its targets, as in
-        `unsample.estimate`; `Targets` or a data frame, which include users; `RankCounts`, which
-        cannot be paired; the result of `unsample.evaluate` (``metrics`` are then those of that
-        call; guided results with the same ``rng`` drew the same users first); the result of
-        `unsample.published` for the numbers of a paper on the same data set. Or one data frame of
-        all models, with ``by``.
-    items, sampled, metrics, method, filtered, negatives, pools, replacement
+        A mapping from each model's name to its ranks in any form that `unsample.estimate` takes; to
+        the result of `unsample.evaluate` (``metrics`` are then those of that call; guided results
+        with the same ``rng`` drew the same users first); or to that of `unsample.published`, for
+        the numbers of a paper on the same data set. `RankCounts` cannot be paired, `ModelCounts` of
+        all models can. Or one table of all models, with a column that names them; or a list of
+        files, which are then named by their names without endings.
+    items, sampled, replacement, negatives, candidates, kind, metrics, method, prior, read
         As in `unsample.estimate`, the same for all models. If the models share the same negatives,
-        and it is known which item beats which target, the differences are more precise.
-    candidates, shape, prior, kind
-        As in `unsample.estimate`, the same for all models.
+        and it is known which item beats which target, the differences are more precise. The seed of
+        ``read`` also serves the chances of being the best.
     users
-        The user of each rank: one sequence for all models, or one for each name. If the models have
-        the same users in a different order, they are put into one order. Without users, ranks with
+        The user of each rank: one sequence for all models, or one for each name. Models are paired
+        by the users that they have in common, in any order. Without users, ranks with
         an index (a pandas Series) are matched by its labels, and others by their position.
         ``matched`` of the result says which.
     by
-        The column with the name of the model, if ``models`` is one data frame.
+        The column that names the model, if there is one table; by default ``"model"``.
     level
         The chance that all verdicts on a metric are right, and the level of the intervals.
     correction
@@ -109,88 +103,125 @@ def compare(
         other one (the correction then counts all pairs, because the data chose the best). The
         default is ``"all"`` for up to 100 models, and ``"best"`` for more.
     paired
-        Whether to take differences user by user. None: if users match. True: an error if not.
-    rng
-        Seed or Generator for the chances of being the best.
+        Whether to take differences user by user. None: of users that two models have in common.
+        True: an error unless all models have the same users.
 
     >>> ranks = {"A": [1, 2, 2, 9] * 50, "B": [1, 2, 3, 20] * 50}
     >>> compare(ranks, items=500, sampled=99, metrics="Recall@50").paired
     True
     """
-    shared = shared_pools(negatives, pools)
-    given = _Given(items, sampled, users, replacement, filtered, shared, rng)
-    if by is not None:
-        models = given.read(models, by)
-    if not isinstance(models, Mapping) or len(models) < 2:
-        got = f"{len(models)}" if isinstance(models, Mapping) else type(models).__name__
-        hint = "; name the column of the model with by" if is_frame(models) else ""
-        raise InputError(f"models must map at least two names to their ranks, got {got}{hint}")
     level = check_level(level)
     check_choice("correction", correction, CORRECTIONS)
-    notes: list[str] = []
-    against = _chosen_pairs(against, list(models), notes)
-    loaded = [given.model(name, ranks) for name, ranks in models.items()]
+    given = Given(items, sampled, users, replacement, negatives, kind, read)
+    several, notes = _named(models, by, given), list[Note]()
+    against = _chosen_pairs(against, list(several), notes)
+    loaded, pairing = _loaded(several, given, paired)
     wanted = _wanted(metrics, loaded)
     _check_same_catalogue(loaded)
     _check_same_candidates(loaded, candidates)
-    if any(model.labels is None for model in loaded):
-        # If one model has no index, an index is of no use: rows are matched by position.
-        loaded = [replace(model, labels=None) for model in loaded]
-    unmatched = "they are not to be" if paired is False else _why_unmatched(loaded)
-    if unmatched and paired:
-        raise InputError(f"paired needs the same users for every model, got {unmatched}")
+    apart = pairing.unmatched or pairing.partly
+    if paired and apart:
+        raise InputError(f"paired needs the same users for every model, got {apart}")
     estimates: dict[str, Estimates] = {}
     for model in loaded:
         if model.made is not None:
             _check_made(model, model.made, wanted)
-            estimates[model.name] = model.made
-            notes += model.made.warnings
-            continue
-        found = estimate_counts(
-            model.counts,
-            metrics=wanted,
-            method=method,
-            candidates=candidates,
-            shape=shape,
-            prior=prior,
-            kind="graph" if kind is None and given.filtered else kind,
-        )
-        alone = model.targets is not None and model.targets.filtered
-        estimates[model.name] = replace(found, filtered=alone)
-        notes += estimates[model.name].warnings
-    if unmatched and paired is None and not all(model.published for model in loaded):
-        notes.append(
-            f"the models' users do not match one by one ({unmatched}): they are compared unpaired"
-        )
-    duels = Duels(loaded, estimates, not unmatched, level, against, Chances.of(estimates, wanted))
+            found: Estimates = model.made
+        else:
+            found = estimate_counts(
+                model.counts,
+                metrics=wanted,
+                method=method,
+                candidates=candidates,
+                prior=prior,
+                kind=kind,
+            )
+            filtered = given.filtered or (model.targets is not None and model.targets.filtered)
+            found = replace(found, filtered=filtered)
+        estimates[model.name] = found
+        notes += found.notes
+    if paired is None and not all(model.published for model in loaded):
+        notes += _on_pairing(pairing)
+    duels = Duels(loaded, estimates, pairing, level, against, Chances.of(estimates, wanted))
     differences, standings = [], []
     for metric in wanted:
         pairs = duels.verdicts(metric, correction)
         differences += pairs
-        standings += duels.standings(metric, pairs, as_rng(rng))
-    return Comparison(
+        standings += duels.standings(metric, pairs, as_rng(read.rng))
+    result = Comparison(
         wanted,
         estimates,
         tuple(standings),
         tuple(differences),
-        "" if unmatched else _matched(loaded),
+        pairing.matched,
         level,
         correction,
         tuple(dict.fromkeys(notes)),
         against,
+        library_of(models),
     )
+    warn_of(result.notes, stacklevel=3)
+    return result
 
 
-def _chosen_pairs(against: str | None, names: list[str], notes: list[str]) -> str:
+def _named(models: Any, by: str | None, given: Given) -> Mapping[str, Any]:
+    """Return what is given for each model; of a table, the counts of all models."""
+    several: Mapping[str, Any] | None = given.sources(models)
+    if by is None and isinstance(models, list | tuple) and len(models) > 1 and is_table(models):
+        several = named_by_stem(models)
+    if several is None and is_table(models):
+        several = given.models(models, by or MODEL)
+    if several is None or len(several) < 2:
+        got = type(models).__name__ if several is None else f"{len(several)}"
+        raise InputError(
+            f"models must be at least two: a dict of names and their ranks, a table with a column "
+            f"that names them, or their files; got {got}"
+        )
+    if isinstance(models, ModelCounts):
+        return models
+    return given.files(several) or several
+
+
+def _loaded(
+    models: Mapping[str, Any], given: Given, paired: bool | None
+) -> tuple[list[Model], Pairing]:
+    """Return the models, and who is paired with whom."""
+    loaded = [Model.of(name, source, given) for name, source in models.items()]
+    if any(model.labels is None for model in loaded):
+        # If one model has no index, an index is of no use: rows are matched by position.
+        loaded = [replace(model, labels=None) for model in loaded]
+    if paired is False:
+        return loaded, Pairing()
+    if isinstance(models, ModelCounts):
+        return loaded, Pairing.of_counts(loaded, models.between)
+    return loaded, Pairing.of_models(loaded)
+
+
+def _on_pairing(pairing: Pairing) -> list[Note]:
+    """Return a note if not all users of all models are paired."""
+    if pairing.unmatched:
+        text = (
+            f"the models' users do not match one by one ({pairing.unmatched}): they are compared "
+            "unpaired"
+        )
+        return [Note("unpaired", text)]
+    if pairing.partly:
+        text = f"{pairing.partly}: users that only one of two models has are compared unpaired"
+        return [Note("partly paired", text)]
+    return []
+
+
+def _chosen_pairs(against: str | None, names: list[str], notes: list[Note]) -> str:
     """Return which pairs to compare; add a note if the number of models decides that."""
     count = len(names)
     if against is None:
         if count <= _MOST_MODELS_BY_DEFAULT:
             return ALL
-        notes.append(
+        text = (
             f"{count:,} models have {count * (count - 1) // 2:,} pairs: on each metric only the "
             'highest estimate is compared with every other model (against="best")'
         )
+        notes.append(Note("many models", text))
         return BEST
     if against in {ALL, BEST} and against in names:
         raise InputError(
@@ -209,68 +240,6 @@ def _chosen_pairs(against: str | None, names: list[str], notes: list[str]) -> st
             f" models, got 'all' for {count:,}, which have {count * (count - 1) // 2:,} pairs"
         )
     return against
-
-
-# -- what is given for each model -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Given:
-    """The arguments that apply to all models."""
-
-    items: npt.ArrayLike | None
-    sampled: npt.ArrayLike | None
-    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None
-    replacement: bool
-    filtered: bool
-    pools: npt.ArrayLike | None
-    rng: Seed
-
-    def model(self, name: str, given: Any) -> Model:
-        """Return a `Model` from any form in which it may be given."""
-        if isinstance(given, RankCounts):
-            return Model(name, given)
-        if is_frame(given):
-            given = self.read(given)[""]
-        if isinstance(given, Targets | Evaluation):
-            return Model.of(name, given)
-        if isinstance(given, Published):
-            return Model(name, given.counts, published=given)
-        if isinstance(given, Estimates):
-            raise InputError(f"{name} must be ranks or an evaluation, got estimates; give counts")
-        if self.items is None or self.sampled is None:
-            raise DesignError("items and sampled must be given with ranks, got None")
-        users = self.users
-        if isinstance(users, Mapping):
-            if name not in users:
-                raise InputError(f"users must hold the users of every model, got none for {name}")
-            users = users[name]
-        placed = place_halves(given, self.rng)
-        found = Targets(
-            as_integer_array(f"ranks of {name}", placed).astype(np.int64),
-            self.items,
-            self.sampled,
-            users,
-            self.replacement,
-            filtered=self.filtered,
-            pools=self.pools,
-        )
-        # Ranks with an index, such as a pandas Series, are matched by its labels.
-        index = getattr(given, "index", None)
-        labels = None if index is None or callable(index) else np.asarray(index)
-        return Model.of(name, found, labels)
-
-    def read(self, table: Any, by: str | None = None) -> dict[str, Any]:
-        """Read the targets of one model, or of all of them, from a table."""
-        design: dict[str, Any] = {"items": self.items, "sampled": self.sampled}
-        return read_targets(
-            table,
-            by=by,
-            **design,
-            replacement=self.replacement,
-            filtered=self.filtered,
-            negatives="own" if self.pools is None else "shared",
-        )
 
 
 def comparable(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
@@ -292,7 +261,7 @@ def _wanted(
     if metrics is not DEFAULT_METRICS:
         return comparable(metrics)
     found = list(_metrics.parse_all(metrics))
-    if all(model.published is not None for model in models):
+    if all(model.published for model in models):
         # Compare the metrics that were asked for when the numbers were read.
         found = list(models[0].made.metrics) if models[0].made is not None else found
     for model in models:
@@ -314,7 +283,7 @@ def _check_made(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> 
         and find_metric(metric, found.metrics, several=found.counts.several) is None
     ]
     if missing:
-        how = "evaluate it" if model.published is None else "call published"
+        how = "call published" if model.published else "evaluate it"
         raise InputError(
             f"metrics must be ones that {model.name} was evaluated for ({', '.join(found)}), got "
             f"{', '.join(missing)}; {how} for these too"
@@ -323,7 +292,8 @@ def _check_made(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> 
 
 def _check_same_catalogue(models: list[Model]) -> None:
     sizes = {model.name: model.counts.largest_catalogue for model in models}
-    if len(set(sizes.values())) > 1:
+    # Sizes that differ by user are on a grid.
+    if len(np.unique(size_on_grid(list(sizes.values())))) > 1:
         listed = listed_briefly([f"{name} {size:,}" for name, size in sizes.items()])
         raise DesignError(
             f"models must be ranked in one catalogue to be compared, got {listed}; metrics@K of "
@@ -344,52 +314,3 @@ def _check_same_candidates(models: list[Model], candidates: str | None) -> None:
             f"models must have the same candidates to be compared, got {listed}; seen items above "
             "a target lower its metric"
         )
-
-
-def _why_unmatched(models: list[Model]) -> str:
-    """Return why users cannot be paired, or an empty text if they can."""
-    for model in models:
-        if model.published is not None:
-            return f"printed numbers of {model.name}, which do not know users"
-        if model.targets is None:
-            return f"RankCounts for {model.name}, which do not know users"
-    reasons = (_why_apart(models[0], model, models) for model in models[1:])
-    return next(filter(None, reasons), "")
-
-
-def _why_apart(first: Model, model: Model, models: list[Model]) -> str:
-    """Return why the users of two models cannot be paired, or an empty text if they can."""
-    if _matched([model]) != _matched([first]):
-        return f"users for only one of {first.name} and {model.name}"
-    here, there = first.keys[0], model.keys[0]
-    if np.array_equal(here, there):
-        apart = _other_targets(first.evaluation, model.evaluation)
-        other = f"other targets for {model.name} than for {first.name}, such as {apart}"
-        return other if apart else ""
-    if _matched(models) == POSITION:
-        return f"{len(here):,} targets of {first.name} and {len(there):,} of {model.name}"
-    kind = "users" if _matched(models) == USER else "labels in the index"
-    missing, found = np.setdiff1d(here, there), (first.name, model.name)
-    if not len(missing):
-        missing, found = np.setdiff1d(there, here), (model.name, first.name)
-    return f"{kind} of {found[0]} that {found[1]} does not have, such as {missing[0]}"
-
-
-def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
-    """Return a target that only one of two evaluations has, or an empty text if none."""
-    if first is None or second is None:
-        return ""
-    pairs = [
-        set(zip(each.users.tolist(), each.targets.tolist(), strict=True))
-        for each in (first, second)
-    ]
-    user, item = min(pairs[0] ^ pairs[1], default=(0, None))
-    return "" if item is None else f"item {item} of user {user}"
-
-
-def _matched(models: list[Model]) -> str:
-    """Return what the targets of the models are matched by."""
-    model = models[0]
-    if model.targets is not None and model.targets.users is not None:
-        return USER
-    return POSITION if model.labels is None else INDEX

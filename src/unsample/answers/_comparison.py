@@ -13,6 +13,7 @@ from unsample import metrics as _metrics
 from unsample._gone import refuses_gone
 from unsample.answers._claims import Claim, claims_of
 from unsample.answers._evaluation import Evaluation
+from unsample.answers._notes import Note
 from unsample.answers._result import Estimates, Result, find_metric, frame_of
 from unsample.metrics import Metric
 
@@ -110,9 +111,10 @@ class Comparison(Result):
     matched: str
     level: float
     correction: str
-    warnings: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     #: ``"all"`` pairs, ``"best"`` (the highest estimate with every other model), or a model.
     against: str = ALL
+    library: str | None = None
 
     @property
     def paired(self) -> bool:
@@ -298,7 +300,7 @@ class Comparison(Result):
         rows = self.rows()
         for row in rows:
             row.update({name: round(row[name], 6) for name in _CHANCES})
-        return frame_of(rows, backend)
+        return frame_of(rows, backend or self.library)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""

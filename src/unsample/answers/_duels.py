@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unsample._checks import FloatArray
+from unsample._checks import FloatArray, IntArray
 from unsample.answers._chances import Chances
 from unsample.answers._comparison import ALL, BEST, Difference, Standing
 from unsample.answers._exact import UserValues
 from unsample.answers._model import Model
+from unsample.answers._paired import Added, Pairing
 from unsample.answers._result import Estimate, Estimates
 from unsample.answers._verdicts import corrected
 from unsample.confidence import (
@@ -25,12 +26,13 @@ from unsample.confidence import (
     PooledError,
     SamplingError,
     degrees_of_freedom,
-    sampled_auc,
+    difference_part,
 )
 from unsample.errors import InputError
-from unsample.evidence import PoolCounts, deviations_of_mean, part_of_pools
+from unsample.estimators import Observed
+from unsample.evidence import ItemCounts, RankCounts
 from unsample.law import RankGrid, bin_weights
-from unsample.metrics import AUC, Metric
+from unsample.metrics import Metric
 
 #: Corrections that keep the chance of any wrong verdict among many at 1 - level.
 CORRECTIONS = ("holm", "bonferroni", "none")
@@ -54,11 +56,13 @@ class _Side:
 
     expected: float
     error: float
-    #: What each user adds to it; None if users are not paired.
-    totals: FloatArray | None
+    #: What users add to it; None if they are not paired.
+    added: Added | None
     #: A score for each sampled rank, if targets share their negatives.
     scores: FloatArray | None = None
-    pools: PoolCounts | None = None
+    pools: ItemCounts | None = None
+    #: The weight of the targets.
+    weight: float = 1.0
     #: Whether this is the value itself, known from full ranks.
     known: bool = False
     #: Variance that is assumed, not observed, in addition to ``error``: see `DrawnError`.
@@ -73,19 +77,10 @@ class _Entrant:
     value: float
     #: The standard error of the value.
     error: float
-    #: What each user adds to the value, centred and of length one; None if not paired. Zeros if
-    #: nothing varies: they correlate with nothing.
-    direction: FloatArray | None
+    #: What users add to the value; None if they are not paired.
+    added: Added | None
     #: The least and the greatest value; None if there are too few targets for such bounds.
     sides: tuple[_Side, _Side] | None = None
-
-    def spread(self, other: _Entrant) -> float:
-        """Return the standard error of the difference of the two estimates."""
-        shared = 0.0
-        if self.direction is not None and other.direction is not None:
-            shared = float(self.direction @ other.direction)
-        variance = self.error**2 + other.error**2 - 2.0 * shared * self.error * other.error
-        return math.sqrt(max(variance, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +93,7 @@ class Duels:
 
     models: list[Model]
     estimates: Mapping[str, Estimates]
-    paired: bool
+    pairing: Pairing
     level: float
     against: str
     #: Chances of winning under a prior, if there is one.
@@ -145,7 +140,7 @@ class Duels:
         chance = None if self.chances is None else self.chances.beats(*names, metric.name)
         if chance is None:
             # The chance if sampling has the same bias for both models.
-            spread = a.spread(b)
+            spread = self._spread(a, b)
             chance = float(ndtr(value / spread)) if spread > 0 else 0.5
         bounds = self._bounds(a, b)
         if bounds is None:
@@ -167,10 +162,20 @@ class Duels:
         p_value = min(1.0, 2.0 * min(1.0 - least, most))
         return Difference(metric.name, *names, value, *ends, least, most, chance, p_value, None)
 
+    def _spread(self, a: _Entrant, b: _Entrant) -> float:
+        """Return the standard error of the difference of the two estimates."""
+        variance = a.error**2 + b.error**2 - 2.0 * self._correlation(a, b) * a.error * b.error
+        return math.sqrt(max(variance, 0.0))
+
+    def _correlation(self, a: _Entrant, b: _Entrant) -> float:
+        if a.added is None or b.added is None:
+            return 0.0
+        return self.pairing.correlation(a.added, b.added)
+
     def _span(self, metric: Metric) -> float:
         """Return the greatest difference that two models can have."""
         items = max(model.counts.largest_catalogue for model in self.models)
-        grid = RankGrid.build(items, cutoffs=[metric.cutoff(items)])
+        grid = RankGrid.fine(items, cutoffs=[metric.cutoff(items)])
         return float(np.ptp(bin_weights(metric, grid, items)))
 
     def _bounds(
@@ -184,8 +189,8 @@ class Duels:
         """
         if a.sides is None or b.sides is None:
             return None
-        lower = self._bound(a.sides[0], b.sides[1], (a.model, b.model), -1)
-        upper = self._bound(a.sides[1], b.sides[0], (a.model, b.model), 1)
+        lower = self._bound(a.sides[0], b.sides[1], a.model.counts, -1)
+        upper = self._bound(a.sides[1], b.sides[0], a.model.counts, 1)
         if lower is None or upper is None:
             return None
         (low, low_error), (high, high_error) = lower, upper
@@ -200,27 +205,29 @@ class Duels:
         of_a, of_b = a.sides[0], b.sides[0]
         if not (of_a.known and of_b.known):
             return _PLENTY
-        if of_a.totals is None or of_b.totals is None:
+        first, second = (
+            None if side.added is None else side.added.by_user for side in (of_a, of_b)
+        )
+        if first is None or second is None:
             users = min(a.model.counts.users, b.model.counts.users)
             return float(max(users - 1, 1))
-        apart = deviations_of_mean(of_a.totals - of_b.totals, a.model.user_weights)
-        return degrees_of_freedom(apart)
+        return degrees_of_freedom(first - second)
 
     def _bound(
-        self, of_a: _Side, of_b: _Side, models: tuple[Model, Model], side: int
+        self, of_a: _Side, of_b: _Side, counts: RankCounts, side: int
     ) -> tuple[float, float] | None:
         """Return the least or greatest difference, and its standard error.
 
         Return None if the error cannot be estimated because targets share their negatives.
         """
         error, alone = 0.0, math.hypot(of_a.error, of_b.error)
-        if of_a.totals is not None and of_b.totals is not None:
-            error = models[0].error_of_mean(of_a.totals - of_b.totals)
-            seen = math.hypot(*map(models[0].error_of_mean, (of_a.totals, of_b.totals)))
+        if of_a.added is not None and of_b.added is not None:
+            error = self.pairing.error_of_difference(of_a.added, of_b.added)
+            seen = math.sqrt(of_a.added.variance + of_b.added.variance)
             # Allow for rare events that were not seen, as the error of each model alone does.
             error *= max(alone / seen, 1.0) if seen > 0.0 else 1.0
         if of_a.scores is not None and of_b.scores is not None:
-            shared = self._shared_error(of_a, of_b, models, error)
+            shared = self._shared_error(of_a, of_b, counts, error)
             if shared is None or not shared.trusted:
                 return None
             error = shared.standard_error(self.level, side)
@@ -231,7 +238,7 @@ class Duels:
         return of_a.expected - of_b.expected, max(error, 1e-12)
 
     def _shared_error(
-        self, of_a: _Side, of_b: _Side, models: tuple[Model, Model], error: float
+        self, of_a: _Side, of_b: _Side, counts: RankCounts, error: float
     ) -> PooledError | None:
         """Return the error of the difference of two models that share their pools, else None.
 
@@ -240,18 +247,18 @@ class Duels:
         a, b = of_a.pools, of_b.pools
         if a is None or b is None or of_a.scores is None or of_b.scores is None:
             return None
-        if error == 0.0 or a.known != b.known or not np.array_equal(a.pools, b.pools):
+        if error == 0.0:
             return None
-        if a.known:
-            left = 1.0 - a.sampled / (models[0].counts.largest_catalogue - 1)
-            left = 1.0 if models[0].counts.replacement else left
-            try:
-                part = a.difference_part(b, of_a.scores, of_b.scores, left=left)
-            except InputError:  # the items of a pool differ
-                return None
-            return PooledError(error**2, part)
-        means, shares = a.pool_means(of_a.scores)
-        return PooledError(0.0, part_of_pools(means - b.pool_means(of_b.scores)[0], shares))
+        left = 1.0 - a.sampled / (counts.largest_catalogue - 1)
+        try:
+            part = difference_part(
+                (a, of_a.scores, of_a.weight),
+                (b, of_b.scores, of_b.weight),
+                left=1.0 if counts.replacement else left,
+            )
+        except InputError:  # the pools differ
+            return None
+        return PooledError(error**2, part)
 
     def _exact_limits(self, metric: Metric, a: Model, b: Model) -> tuple[float, float]:
         """Return limits of the difference that hold for any number of targets."""
@@ -269,16 +276,39 @@ class Duels:
         if entry.calibrated is not None and self.chances is not None:
             return _Entrant(model, entry.value, 0.0, None)
         known = entry.certainty is None and model.targets is not None and _of_draw(entry) is None
-        totals = _totals(metric, entry, model) if self.paired or known else np.empty(0)
-        direction = _direction(totals, model.user_weights) if self.paired else None
-        # If ranks are known, the error is that of their mean.
-        error = model.error_of_mean(totals) if known else entry.standard_error
-        return _Entrant(model, entry.value, 0.0 if math.isnan(error) else error, direction)
+        added = self._added(metric, entry, model)
+        error = entry.standard_error
+        if known:
+            # The error is that of the mean of the ranks.
+            own = added or Pairing.of_models([model]).of_totals(model, _plain_totals(metric, model))
+            error = math.nan if own is None else math.sqrt(own.variance)
+        return _Entrant(model, entry.value, 0.0 if math.isnan(error) else error, added)
+
+    def _added(self, metric: Metric, entry: Estimate, model: Model) -> Added | None:
+        """Return what users add to the estimate, up to a factor; None if they are not paired."""
+        drawn, counts = _of_draw(entry), model.counts
+        if drawn is not None:
+            return self.pairing.of_totals(model, drawn.totals)
+        if entry.certainty is None or not isinstance(entry.error, SamplingError):
+            return self._plain(metric, model)
+        scores = entry.error.of_ranks(*_ranks_of(counts.for_metric(metric)))
+        return self.pairing.of_scores(model, metric, scores)
+
+    def _plain(self, metric: Metric, model: Model) -> Added | None:
+        """Return what users add to the metric, with the ranks taken as they are."""
+        counts = model.counts.for_metric(metric)
+        direct = None if counts.known.all() else DirectMean.of(metric, counts)
+        if direct is not None:
+            return self.pairing.of_scores(model, metric, direct.values)
+        if model.targets is not None:
+            return self.pairing.of_totals(model, _plain_totals(metric, model))
+        known = Observed.prepare(counts).known_weights([metric])[:, 0]
+        return self.pairing.of_scores(model, metric, known)
 
     def _with_sides(self, metric: Metric, model: Model) -> _Entrant:
         entrant, entry = self._entrant(metric, model), self.estimates[model.name][metric]
         certainty = entry.certainty
-        if model.published is not None:
+        if model.published:
             # What rounding hides is not chance: only limits that always hold are compared.
             return entrant
         error = _of_draw(entry)
@@ -288,15 +318,13 @@ class Duels:
             return self._with_shared_sides(metric, entrant, certainty)
         if certainty is None or DirectMean.of(metric, certainty.counts) is not None:
             # Of a plain mean, the least and the greatest value are the value itself.
-            totals = _plain_totals(metric, model) if self.paired else None
-            side = _Side(entrant.value, entrant.error, totals, known=certainty is None)
+            added = self._plain(metric, model)
+            side = _Side(entrant.value, entrant.error, added, known=certainty is None)
             return replace(entrant, sides=(side, side))
         if certainty.few or certainty.doubt > 0.0:
             return entrant
         low, high = (
-            _Side(
-                bound.expected, bound.standard_error(), self._totals_of_bound(metric, bound, model)
-            )
+            _Side(bound.expected, bound.standard_error(), self._added_to(metric, bound, model))
             for bound in (certainty.affine_bound(metric, side, self.level) for side in (-1, 1))
         )
         return replace(entrant, sides=(low, high))
@@ -306,9 +334,10 @@ class Duels:
         if not entry.resolved:
             return entrant
         side = _Side(entry.value, error.population, None, known=True)
-        if self.paired:
-            seen = entrant.model.error_of_mean(error.totals)
-            side = replace(side, error=seen, totals=error.totals, assumed=error.assumed)
+        added = self.pairing.of_totals(entrant.model, error.totals)
+        if added is not None:
+            seen = math.sqrt(added.variance)
+            side = replace(side, error=seen, added=added, assumed=error.assumed)
         return replace(entrant, sides=(side, side))
 
     def _with_shared_sides(
@@ -320,28 +349,17 @@ class Duels:
             found = certainty.side(metric, end, self.level)
             if found is None:
                 return entrant
-            totals = None
-            if self.paired and model.targets is not None:
-                ranks = np.asarray(model.targets.ranks)
-                totals = model.totals(metric, found.scores[ranks - 1] / certainty.counts.scale)
+            scores = found.scores[certainty.counts.low - 1] / certainty.counts.scale
+            added = self.pairing.of_scores(model, metric, scores)
             error = found.error.standard_error(self.level, end)
-            pools = certainty.pools
-            sides.append(_Side(found.expected, error, totals, found.scores, pools))
+            pools, weight = certainty.shared, float(certainty.counts.weight.sum())
+            sides.append(_Side(found.expected, error, added, found.scores, pools, weight))
         return replace(entrant, sides=(sides[0], sides[1]))
 
-    def _totals_of_bound(
-        self, metric: Metric, bound: AffineBound, model: Model
-    ) -> FloatArray | None:
-        if not self.paired or model.targets is None:
-            return None
-        targets = model.targets
-        ranks = np.asarray(targets.ranks)
-        sampled, items = (
-            np.broadcast_to(np.asarray(each), ranks.shape)
-            for each in (targets.sampled, targets.items)
-        )
-        scores = bound.of_ranks(ranks, sampled, items, np.ones(len(ranks)))
-        return model.totals(metric, scores)
+    def _added_to(self, metric: Metric, bound: AffineBound, model: Model) -> Added | None:
+        counts = model.counts.for_metric(metric)
+        scores = bound.of_ranks(*_ranks_of(counts), counts.items, counts.weight)
+        return self.pairing.of_scores(model, metric, scores)
 
     # -- all models -------------------------------------------------------------------------
 
@@ -387,23 +405,30 @@ class Duels:
         hopeful = [
             entrant
             for entrant in (self._entrant(metric, model) for model in self.models)
-            if leader.value - entrant.value <= _HOPELESS * leader.spread(entrant)
+            if leader.value - entrant.value <= _HOPELESS * self._spread(leader, entrant)
             or entrant.model is leader.model
         ]
-        chances = (_count_wins(hopeful, rng) / _DRAWS).tolist()
+        values, errors = np.array([(each.value, each.error) for each in hopeful]).T
+        together = self._correlations(hopeful)
+        chances = (_count_wins(values, errors, together, rng) / _DRAWS).tolist()
         return dict(zip((each.model.name for each in hopeful), chances, strict=True))
 
-
-def _totals(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
-    """Return what each user adds to the estimate, up to a factor."""
-    assert model.targets is not None
-    drawn = _of_draw(entry)
-    if drawn is not None:
-        return drawn.totals
-    if entry.certainty is None or not isinstance(entry.error, SamplingError):
-        return _plain_totals(metric, model)
-    sampled = np.broadcast_to(np.asarray(model.targets.sampled), np.shape(model.targets.ranks))
-    return model.totals(metric, entry.error.of_ranks(np.asarray(model.targets.ranks), sampled))
+    def _correlations(self, entrants: list[_Entrant]) -> FloatArray:
+        """Return the correlations of the estimates of several models."""
+        by_user = [None if each.added is None else each.added.by_user for each in entrants]
+        if all(each is not None for each in by_user):
+            rows = np.stack([each for each in by_user if each is not None])
+            length = np.sqrt((rows**2).sum(axis=1))
+            rows = np.divide(
+                rows, length[:, None], out=np.zeros_like(rows), where=length[:, None] > 0
+            )
+            found = np.asarray(rows @ rows.T)
+        else:
+            found = np.eye(len(entrants))
+            for i, j in itertools.combinations(range(len(entrants)), 2):
+                found[i, j] = found[j, i] = self._correlation(entrants[i], entrants[j])
+        np.fill_diagonal(found, 1.0)
+        return found
 
 
 def _of_draw(entry: Estimate) -> DrawnError | None:
@@ -413,51 +438,28 @@ def _of_draw(entry: Estimate) -> DrawnError | None:
 
 
 def _plain_totals(metric: Metric, model: Model) -> FloatArray:
-    """Return what each user adds to the metric, with the ranks taken as they are."""
+    """Return the metric of each user, from full ranks."""
     assert model.targets is not None
-    targets = model.targets
-    if metric.family is AUC and metric.k is None and not model.counts.known.all():
-        relevant = targets.relevant_and_place[0]
-        sizes = np.asarray(targets.items), np.asarray(targets.sampled)
-        return model.totals(metric, sampled_auc(np.asarray(targets.ranks), *sizes, relevant))
-    return UserValues.of(targets, [metric], model.relevance).totals[:, 0]
+    return UserValues.of(model.targets, [metric], model.relevance).totals[:, 0]
 
 
-def _direction(totals: FloatArray, weights: FloatArray) -> FloatArray:
-    centred = deviations_of_mean(totals, weights)
-    length = math.sqrt(float(centred @ centred))
-    return np.asarray(centred / length if length > 0 else np.zeros_like(centred))
+def _ranks_of(counts: RankCounts) -> tuple[IntArray, IntArray]:
+    return counts.low, counts.sampled
 
 
-def _count_wins(entrants: list[_Entrant], rng: np.random.Generator) -> FloatArray:
+def _count_wins(
+    values: FloatArray, scale: FloatArray, correlation: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     """Draw all estimates with their errors and correlations, and count how often each is first.
 
     Models that tie for the first place share the win.
     """
-    values = np.array([entrant.value for entrant in entrants])
-    scale = np.array([entrant.error for entrant in entrants])
-    root = _correlation_root(entrants)
-    wins = np.zeros(len(entrants))
+    powers, axes = np.linalg.eigh(correlation)
+    root = axes * np.sqrt(np.maximum(powers, 0.0))
+    wins = np.zeros(len(values))
     for _ in range(_DRAWS // _DRAWS_AT_ONCE):
         noise = rng.standard_normal((_DRAWS_AT_ONCE, root.shape[1]))
         drawn = values + scale * (noise @ root.T)
         first = drawn >= drawn.max(axis=1, keepdims=True) - _SAME_DRAW * scale.max()
         wins += (first / first.sum(axis=1, keepdims=True)).sum(axis=0)
     return wins
-
-
-def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
-    """Return a matrix whose product with its transpose is the correlation of the estimates.
-
-    It has as many columns as there are models or users, whichever is smaller.
-    """
-    if entrants[0].direction is None:
-        return np.eye(len(entrants))
-    directions = np.stack([each.direction for each in entrants if each.direction is not None])
-    alone = ~directions.any(axis=1)
-    if directions.shape[0] > directions.shape[1]:
-        return np.hstack([directions, np.eye(len(entrants))[:, alone]])
-    correlation = directions @ directions.T
-    correlation[alone, alone] = 1.0
-    powers, axes = np.linalg.eigh(correlation)
-    return np.asarray(axes * np.sqrt(np.maximum(powers, 0.0)))

@@ -6,7 +6,6 @@ Several scorers are evaluated one after the other, with the same targets and dra
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._guided import guided_targets
+from unsample.answers._notes import Note, warn_of
 from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.designs import (
     LARGEST_ORDER,
@@ -43,10 +43,11 @@ from unsample.designs import (
     as_scorer,
     run,
 )
-from unsample.errors import InputError, UnsampleError, UnsampleWarning
+from unsample.errors import InputError, UnsampleError
 from unsample.estimators import Estimator
 from unsample.evidence import check_ties
 from unsample.metrics import Metric
+from unsample.tables import Read
 
 
 @refuses_gone
@@ -193,7 +194,9 @@ def evaluate(
         models = len(scorers)
         chosen.fit(wanted, candidates.others, budget, relevant=candidates.relevant, models=models)
         return _together(task, scorers, None if budget is None else budget // models)
-    return task.evaluation(scorers[""], budget)
+    result = task.evaluation(scorers[""], budget)
+    warn_of(result.notes, stacklevel=3)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,17 +236,14 @@ class _Task:
             relevance=self.relevance,
             candidates=self.among,
         )
-        for note in estimates.notes:
-            warnings.warn(note, stacklevel=4)
         notes = list(estimates.notes)
         if tally.infinite.any():
             first = int(candidates.users[np.argmax(tally.infinite > 0)])
-            notes.append(
-                UnsampleWarning(
-                    f"{int(tally.infinite.sum())} scores were infinite, the first for user "
-                    f"{first}: such items rank above (+inf) or below (-inf) all others"
-                )
+            text = (
+                f"{int(tally.infinite.sum())} scores were infinite, the first for user {first}: "
+                "such items rank above (+inf) or below (-inf) all others"
             )
+            notes.append(Note("infinite", text))
         return Evaluation.of(
             found,
             replace(estimates, notes=tuple(notes)),
@@ -268,7 +268,7 @@ def _together(task: _Task, scorers: Mapping[str, Scorer], share: int | None) -> 
     for number, (name, scorer) in enumerate(scorers.items(), start=1):
         with _naming(name):
             found[name] = task.of_model(number).evaluation(scorer, share)
-    return compare(found, metrics=task.metrics, rng=task.seed)
+    return compare(found, metrics=task.metrics, read=Read(rng=task.seed))
 
 
 def _as_scorers(models: Mapping[str, Any], items: int) -> dict[str, Scorer]:

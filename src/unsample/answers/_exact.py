@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ from unsample._checks import (
     at_position,
 )
 from unsample._gone import refuses_gone
+from unsample.answers._doubts import beyond_items
+from unsample.answers._notes import warn_of
 from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates
 from unsample.confidence import MeanError
 from unsample.errors import DesignError, InputError, RankError
@@ -30,7 +33,7 @@ from unsample.evidence import (
 )
 from unsample.law import RankDistribution, RankGrid
 from unsample.metrics import Metric
-from unsample.tables import is_frame, read_full_ranks
+from unsample.tables import is_table, read_full_ranks
 
 #: The name of the method in results, for values that did not have to be estimated.
 NAME = "exact"
@@ -40,7 +43,7 @@ _MOST_SINGLE_RANKS = 20_000
 
 @refuses_gone
 def exact(
-    full_ranks: npt.ArrayLike,
+    full_ranks: Any,
     *,
     items: npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
@@ -57,8 +60,8 @@ def exact(
     Parameters
     ----------
     full_ranks
-        The rank of each relevant item among all candidates of its user; 1 is the best. Or a data
-        frame of any engine with a column ``rank``, and with columns ``user``, ``items`` or
+        The rank of each relevant item among all candidates of its user; 1 is the best. Or a table,
+        as in `unsample.estimate`, with a column ``rank``, and with columns ``user``, ``items`` or
         ``relevance`` if they differ.
     items
         The number of candidates, the relevant ones included: one number, or one for each rank.
@@ -80,9 +83,9 @@ def exact(
     >>> exact([1, 3, 20], items=100, users=["a", "a", "b"], metrics="Recall@10")["Recall@10"].value
     0.5
     """
-    if is_frame(full_ranks):
+    if is_table(full_ranks):
         if users is not None or relevance is not None:
-            raise InputError("users and relevance must be left out with a frame; give it columns")
+            raise InputError("users and relevance must be left out with a table; give it columns")
         table = read_full_ranks(full_ranks, items=items, rng=rng)
         full_ranks, items = table.ranks, table.items
         users, relevance = table.users, table.relevance
@@ -108,7 +111,9 @@ def exact(
         raise RankError(f"{text}; check items" if hint else text) from problem
     if counts.several:
         _refuse_equal_ranks(found)
-    return exact_targets(found, metrics, grades)
+    result = exact_targets(found, metrics, grades)
+    warn_of(result.notes, stacklevel=2)
+    return result
 
 
 def exact_targets(
@@ -134,6 +139,7 @@ def exact_targets(
         found.counts,
         {NAME: _as_distribution(found.counts)},
         filtered=found.filtered,
+        notes=tuple(beyond_items(wanted, found.counts.largest_catalogue)),
     )
 
 
@@ -178,7 +184,7 @@ class UserValues:
 def _as_distribution(counts: RankCounts) -> RankDistribution:
     """Return the distribution of the ranks; each user counts as one."""
     weight = counts.weight / counts.relevant
-    grid = RankGrid.build(
+    grid = RankGrid.fine(
         counts.largest_catalogue, cutoffs=np.unique(counts.low)[:_MOST_SINGLE_RANKS]
     )
     mass = np.bincount(grid.locate(counts.low), weight, minlength=len(grid))

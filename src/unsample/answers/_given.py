@@ -1,46 +1,197 @@
-"""The input of `estimate`, as counts."""
+"""What `estimate` and `compare` are given: sources of any kind, and what holds for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import PurePath
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import Seed, as_integer_array
-from unsample.answers._result import DEFAULT_METRICS
+from unsample._checks import as_integer_array, as_rng, check_choice
+from unsample.answers._result import BACKENDS, DEFAULT_METRICS
 from unsample.errors import DesignError, InputError
-from unsample.evidence import RankCounts, Targets, place_halves
+from unsample.evidence import (
+    NEGATIVES,
+    ItemCounts,
+    ModelCounts,
+    RankCounts,
+    Targets,
+    check_ties,
+    place_halves,
+)
 from unsample.metrics import Metric
-from unsample.tables import is_frame, read_counts
+from unsample.tables import FILE_MODEL, Read, is_table, read_counts, read_targets
+
+#: How ranks are read unless it is said otherwise.
+USUAL = Read()
+#: The column that names the models of one table, unless it is said otherwise.
+MODEL = "model"
+#: Columns by which a mapping is known to be one table, and not a table for each name.
+_TELLING = ("rank", "better", "score", "recommended", "bin")
+#: The kind of evaluation in which other relevant items are left out when a target is ranked.
+GRAPH = "graph"
 
 
-def as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCounts:
-    """Return the counts of the ranks, and refuse arguments that the data already hold."""
-    named = {name: value for name, value in given.items() if value is not None}
-    if isinstance(ranks, RankCounts | Targets):
-        if named:
-            extra, kind = " and ".join(named), type(ranks).__name__
-            raise InputError(f"{extra} must be left out with {kind}, which know it")
-        return ranks if isinstance(ranks, RankCounts) else ranks.counts
-    if is_frame(ranks):
-        pools = named.pop("pools", None)
-        if not named.keys() <= {"items", "sampled", "filtered"} or np.ndim(pools):
-            raise InputError("users and pools must be left out with a frame; give it columns")
-        negatives = "own" if pools is None else "shared"
-        return read_counts(ranks, **named, replacement=replacement, negatives=negatives)[""]
-    for name in ("items", "sampled"):
-        if name not in named:
-            raise DesignError(
-                f"{name} must be given with ranks, got None; see help(unsample.estimate)"
+_Found = TypeVar("_Found", RankCounts, Targets | RankCounts)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What holds for all sources: their design, and how they are read."""
+
+    items: npt.ArrayLike | None = None
+    sampled: npt.ArrayLike | None = None
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None
+    replacement: bool = True
+    negatives: str = "own"
+    kind: str | None = None
+    read: Read = USUAL
+
+    def __post_init__(self) -> None:
+        check_choice("negatives", self.negatives, NEGATIVES)
+        check_ties(self.read.ties, whole=True)
+        as_rng(self.read.rng)
+
+    @property
+    def filtered(self) -> bool:
+        """Return whether metrics are per target, as in knowledge graphs."""
+        return self.kind == GRAPH
+
+    def sources(self, given: Any) -> dict[str, Any] | None:
+        """Return the source of each name; None where one source is given for all."""
+        named = self.read.columns or {}
+        if not isinstance(given, Mapping) or any(named.get(c, c) in given for c in _TELLING):
+            return None
+        if not given:
+            raise InputError("ranks must be those of at least one name, got an empty dict")
+        return {str(name): source for name, source in given.items()}
+
+    def counts(self, given: Any, by: str | None) -> dict[str, RankCounts]:
+        """Return the counts of each source, or of each value of ``by``; else under no name."""
+        several = self.sources(given)
+        if several is not None:
+            return {name: self._counts(source, name) for name, source in several.items()}
+        if is_table(given):
+            return dict(read_counts(given, by=by, **self._reading()))
+        if by is not None:
+            raise InputError(f"by must be left out with {_kind(given)}, which have no columns")
+        told = {"items": self.items, "sampled": self.sampled, "users": self.users}
+        extra = [name for name, value in told.items() if value is not None]
+        extra += ["negatives"] if self.negatives != "own" else []
+        if extra and isinstance(given, RankCounts | Targets):
+            kind = _kind(given)
+            raise InputError(f"{' and '.join(extra)} must be left out with {kind}, which know it")
+        return {"": self._counts(given)}
+
+    def _counts(self, source: Any, name: str = "") -> RankCounts:
+        if is_table(source):
+            return _only(read_counts(source, **self._reading()), name)
+        found = self.targets(source, name)
+        return found if isinstance(found, RankCounts) else found.counts
+
+    def models(self, table: Any, by: str) -> ModelCounts:
+        """Return the counts of the models of one table, and of each two of them."""
+        return read_counts(table, by=by, pair=True, **self._reading())
+
+    def files(self, sources: Mapping[str, Any]) -> ModelCounts | None:
+        """Return the counts of files, one for each model, if one query tells pairs of users."""
+        plain = (isinstance(each, str | os.PathLike) and each != "-" for each in sources.values())
+        if not all(plain) or find_spec("duckdb") is None:  # as in a browser
+            return None
+        try:
+            found = read_counts(sources, by=FILE_MODEL, pair=True, **self._reading())
+        except InputError:  # read one by one, they need not be alike, or say what is wrong
+            return None
+        if not found.between or found.keys() != sources.keys():
+            return None
+        return ModelCounts({name: found[name] for name in sources}, found.between)
+
+    def targets(self, source: Any, name: str = "") -> Targets | RankCounts:
+        """Return the targets of one source one by one, or their counts if it holds no more."""
+        if isinstance(source, RankCounts | Targets):
+            return source
+        if is_table(source):
+            return _only(read_targets(source, **self._reading()), name)
+        for what in ("items", "sampled"):
+            if getattr(self, what) is None:
+                raise DesignError(
+                    f"{what} must be given with ranks, got None; see help(unsample.estimate)"
+                )
+        users = self.users
+        if isinstance(users, Mapping):
+            if name not in users:
+                raise InputError(f"users must hold the users of every model, got none for {name}")
+            users = users[name]
+        rule = check_ties(self.read.ties, whole=True)
+        placed = place_halves(source, self.read.rng, users, rule)
+        what = f"ranks of {name}" if name else "ranks"
+        return Targets(
+            as_integer_array(what, placed, hint="ranks start at 1").astype(np.int64),
+            self.items,  # type: ignore[arg-type]
+            self.sampled,  # type: ignore[arg-type]
+            users,
+            self.replacement,
+            filtered=self.filtered,
+            shared=self._without_outcomes(),
+        )
+
+    def _without_outcomes(self) -> ItemCounts | None:
+        """Return what ranks alone tell of items that all targets share."""
+        if self.negatives == "own":
+            return None
+        return ItemCounts.without_outcomes(int(np.max(self.sampled)))  # type: ignore[arg-type]
+
+    def _reading(self) -> dict[str, Any]:
+        """Return how a table is read."""
+        if self.users is not None:
+            raise InputError("users must be left out with a table; give it a column user")
+        return {
+            "items": self.items,
+            "sampled": self.sampled,
+            "read": self.read,
+            "replacement": self.replacement,
+            "filtered": self.filtered,
+            "negatives": self.negatives,
+        }
+
+
+def _only(found: Mapping[str, _Found], name: str) -> _Found:
+    """Return the only model of a table; a table of counts may hold several."""
+    if len(found) > 1:
+        raise InputError(f"{name} must hold one model, got {', '.join(found)}; give it alone")
+    return next(iter(found.values()))
+
+
+def _kind(given: object) -> str:
+    return type(given).__name__ if isinstance(given, RankCounts | Targets) else "ranks"
+
+
+def named_by_stem(paths: Iterable[Any]) -> dict[str, Any]:
+    """Return files by their names without endings, which name the models in them."""
+    found: dict[str, Any] = {}
+    for path in paths:
+        stem = PurePath(path).stem
+        if stem in found:
+            raise InputError(
+                f"files must differ in their names, which name the models, got {str(found[stem])!r}"
+                f" and {str(path)!r}; name them yourself: NAME=FILE, or a dict in Python"
             )
-    pools = named.pop("pools", None)
-    placed = place_halves(ranks, rng)
-    if pools is None:
-        return RankCounts.from_ranks(placed, **named, replacement=replacement)
-    whole = as_integer_array("ranks", placed, hint="ranks start at 1").astype(np.int64)
-    return Targets(whole, **named, replacement=replacement, pools=pools).counts
+        found[stem] = path
+    return found
+
+
+def library_of(given: Any) -> str | None:
+    """Return the library whose data frame (or series) is given; None for anything else."""
+    if isinstance(given, Mapping):
+        given = next(iter(given.values()), None)
+    library = type(given).__module__.partition(".")[0]
+    return library if library in BACKENDS else None
 
 
 def possible_metrics(

@@ -12,10 +12,6 @@ from unsample.evidence import RankCounts
 from unsample.law import Law, RankDistribution, RankGrid, mean_over
 from unsample.metrics import Metric
 
-#: Bins of a guess: each rank up to K has its own bin; other bins have this width relative to the
-#: rank.
-_RATIO = 0.05
-_SINGLE_RANKS = 24
 #: Cells of expected histograms: single ranks down to the first number, then ranges of this ratio.
 _SINGLE_CELLS, _CELL_RATIO = 64, 0.03
 #: The steepest power law that is tried.
@@ -44,7 +40,7 @@ def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistributio
     if recall is None:
         recall = max(_DEFAULT_RECALL, 1.0 - (1.0 - k / items) ** 2)
     check_real("recall", recall, low=0.0, high=1.0, open_low=True, open_high=True)
-    grid = _guess_grid(items, k)
+    grid = RankGrid.coarse(items, cutoffs=[k])
 
     def mass(exponent: float) -> FloatArray:
         found = mean_over(lambda ranks: ranks**-exponent, grid.low, grid.high) * grid.width
@@ -86,7 +82,7 @@ def from_pilot(
         raise InputError(
             f"pilot must rank among items = {items}, got one among {found.items} items"
         )
-    grid = _guess_grid(items, k)
+    grid = RankGrid.coarse(items, cutoffs=[k])
     # Some estimators give bins a negative mass.
     mass = np.maximum(np.diff(found.cdf(grid.high), prepend=0.0), 0.0)
     return RankDistribution(grid, mass / mass.sum()), text
@@ -115,8 +111,3 @@ def expected_counts(guess: RankDistribution, law: Law, targets: int) -> RankCoun
     times = np.diff(np.rint(targets * np.cumsum(chances) / chances.sum()), prepend=0.0)
     kept = times > 0
     return RankCounts.from_ranges(low[kept], high[kept], times[kept].astype(np.int64), law)
-
-
-def _guess_grid(items: int, k: int) -> RankGrid:
-    single = max(_SINGLE_RANKS, min(k, 4 * _SINGLE_RANKS))
-    return RankGrid.build(items, cutoffs=[k], ratio=_RATIO, single=single)

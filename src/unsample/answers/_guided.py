@@ -9,10 +9,10 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._exact import UserValues
+from unsample.answers._notes import Note
 from unsample.answers._result import Estimate, Estimates
 from unsample.confidence import FEW_DRAWN, Drawn, DrawnError
 from unsample.designs import Findings
-from unsample.errors import UnresolvedWarning
 from unsample.estimators import CLOSED_FORM
 from unsample.evidence import number_users
 from unsample.metrics import Metric
@@ -98,8 +98,9 @@ def _explained(drawn: Drawn) -> str:
     )
 
 
-def _unresolved(drawn: Drawn) -> UnresolvedWarning:
-    return UnresolvedWarning(
+def _unresolved(drawn: Drawn) -> Note:
+    return Note(
+        "unresolved",
         f"metrics are not resolved by the budget: {drawn.users} users were drawn to stand for "
-        f"others, and {FEW_DRAWN} are the least; raise the budget, or give a better guide"
+        f"others, and {FEW_DRAWN} are the least; raise the budget, or give a better guide",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,9 +11,11 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
+from unsample.answers._given import Given
 from unsample.answers._published import Published
-from unsample.evidence import RankCounts, Targets, deviations_of_mean, distinct_users
-from unsample.metrics import Metric
+from unsample.answers._result import Estimates
+from unsample.errors import InputError
+from unsample.evidence import RankCounts, Targets, distinct_rows, distinct_users
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,29 +28,35 @@ class Model:
     targets: Targets | None = None
     #: What to match targets by if users are not given; None to match them by position.
     labels: npt.NDArray[Any] | None = None
-    #: The evaluation, if the model comes from one.
-    evaluation: Evaluation | None = None
-    #: The published result, if only the numbers of a paper are known.
-    published: Published | None = None
+    #: Its estimates, if they were made before.
+    made: Evaluation | Published | None = None
 
     @classmethod
-    def of(
-        cls, name: str, given: Targets | Evaluation, labels: npt.NDArray[Any] | None = None
-    ) -> Model:
-        """Return a model from its targets or its evaluation."""
-        if isinstance(given, Evaluation):
-            return cls(name, given.counts, given.found, evaluation=given)
-        return cls(name, given.counts, given, labels)
+    def of(cls, name: str, source: Any, given: Given) -> Model:
+        """Return a model from any form in which it may be given."""
+        if isinstance(source, Evaluation):
+            return cls(name, source.counts, source.found, made=source)
+        if isinstance(source, Published):
+            return cls(name, source.counts, made=source)
+        if isinstance(source, Estimates):
+            raise InputError(f"{name} must be ranks or an evaluation, got estimates; give counts")
+        found = given.targets(source, name)
+        if isinstance(found, RankCounts):
+            return cls(name, found)
+        # Ranks with an index, such as a pandas Series, are matched by its labels.
+        index = None if hasattr(source, "columns") else getattr(source, "index", None)
+        labels = None if index is None or callable(index) else np.asarray(index)
+        return cls(name, found.counts, found, labels)
+
+    @property
+    def published(self) -> bool:
+        """Return whether only the numbers of a paper are known."""
+        return isinstance(self.made, Published)
 
     @property
     def relevance(self) -> FloatArray | None:
         """Return how relevant each target is; None if that is not known."""
-        return None if self.evaluation is None else self.evaluation.relevance
-
-    @property
-    def made(self) -> Evaluation | Published | None:
-        """Return the estimates of the model if they were made before, else None."""
-        return self.published if self.evaluation is None else self.evaluation
+        return self.made.relevance if isinstance(self.made, Evaluation) else None
 
     @cached_property
     def keys(self) -> tuple[npt.NDArray[Any], IntArray]:
@@ -69,15 +76,8 @@ class Model:
             return np.bincount(self.keys[1]).astype(np.float64)
         return np.ones(len(self.keys[0]))
 
-    def totals(self, metric: Metric, scores: FloatArray) -> FloatArray:
-        """Return the sum of each user's target scores, weighted as in the metric."""
+    @cached_property
+    def cells(self) -> tuple[IntArray, IntArray]:
+        """Return the different cells that targets of one user are paired in, and each target's."""
         assert self.targets is not None
-        if self.counts.several:
-            scores = scores * metric.shares(*self.targets.relevant_and_place)
-        return np.bincount(self.keys[1], scores, minlength=len(self.keys[0])).astype(np.float64)
-
-    def error_of_mean(self, totals: FloatArray) -> float:
-        """Return the standard error of the mean of ``totals`` over users."""
-        deviations = deviations_of_mean(totals, self.user_weights)
-        few = len(deviations) / max(len(deviations) - 1, 1)
-        return math.sqrt(few * float(deviations @ deviations))
+        return distinct_rows(self.targets.cells)

@@ -73,11 +73,6 @@ class Plan(Result):
     curves: tuple[Outcome, ...]
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """Return no warnings: the plan itself says what it guesses."""
-        return ()
-
-    @property
     def best(self) -> Outcome:
         """Return the design to use: the narrowest within a budget, else the cheapest that will do.
 

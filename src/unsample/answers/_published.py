@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -30,12 +29,13 @@ import numpy as np
 
 from unsample._checks import FloatArray, check_integer
 from unsample.answers._estimate import DEFAULT_METHOD
+from unsample.answers._notes import Note, warn_of
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._prior import SHIPPED
 from unsample.answers._question import Question
 from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
-from unsample.errors import ContradictionError, DesignError, UnsampleWarning
+from unsample.errors import ContradictionError, DesignError
 from unsample.estimators import Auto, Estimator, Observed
 from unsample.estimators.prior import Prior
 from unsample.law import Law, check_sampler
@@ -178,14 +178,13 @@ def published(
         calibrated=question.calibrated(told),
         paper=paper,
     )
-    for note in result.notes:
-        warnings.warn(note, stacklevel=2)
+    warn_of(result.notes, stacklevel=2)
     return result
 
 
 def _read_paper(
     numbers: Mapping[str, float | str | Decimal], law: Law, users: int, given: dict[str, Any]
-) -> tuple[Paper, list[UnsampleWarning]]:
+) -> tuple[Paper, list[Note]]:
     """Read the numbers as rounded or, if no ranks give these, as cut off."""
 
     def read(cut_off: bool) -> Paper:
@@ -205,7 +204,7 @@ def _read_paper(
             f"rounded, {contradiction}. They agree if digits were cut off, and are taken so; if "
             "they are means of several runs, say runs"
         )
-        return paper, [UnsampleWarning(text)]
+        return paper, [Note("cut off", text)]
 
 
 def _remedy(paper: Paper) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
+from unsample.answers._notes import Note
 from unsample.answers._prior import SHIPPED, as_prior, is_learned, prior_kind, with_prior
 from unsample.answers._result import Errors, Estimate, Estimates
 from unsample.confidence import (
@@ -17,13 +18,6 @@ from unsample.confidence import (
     DirectMean,
     Shape,
     shape_for,
-)
-from unsample.errors import (
-    BiasedMethodWarning,
-    ClippedWarning,
-    RefutedWarning,
-    UnresolvedWarning,
-    UnsampleWarning,
 )
 from unsample.estimators import Estimator, Fit, Observed
 from unsample.estimators.prior import Prior
@@ -70,7 +64,7 @@ class Question:
 
     def calibrated(self, observed: Observed) -> Calibrated | None:
         """Return the intervals that the prior gives; None if ranks depend on each other."""
-        if self.prior is None or observed.counts.pools is not None or observed.known.all():
+        if self.prior is None or observed.counts.shared is not None or observed.known.all():
             return None
         counts = observed.counts
         sampled = tuple(each for each in self.metrics if is_learned(each, counts))
@@ -96,7 +90,7 @@ class Question:
         remedy: str,
         data: str,
         misfit: str,
-        notes: Iterable[UnsampleWarning] = (),
+        notes: Iterable[Note] = (),
         calibrated: Calibrated | None = None,
         **more: Any,
     ) -> _Kind:
@@ -128,15 +122,15 @@ class Question:
             for name, fit in fits.items()
             for place, metric in enumerate(self.metrics)
         ]
-        known: list[UnsampleWarning] = []
+        known: list[Note] = []
         if unresolved:
             names = f"{', '.join(unresolved)} {'is' if len(unresolved) == 1 else 'are'}"
             text = (
                 f"{names} not resolved: the data leave open more than a quarter of the value, so "
                 f"the estimate rests on the method's assumption about the top ranks; {remedy}"
             )
-            known.append(UnresolvedWarning(text))
-        known += [BiasedMethodWarning(each.caution) for each in self.methods if each.caution]
+            known.append(Note("unresolved", text))
+        known += [Note("biased", each.caution) for each in self.methods if each.caution]
         known += [_outside(entry) for entry in entries if entry.widened]
         known += notes
         for name, fit in fits.items():
@@ -151,7 +145,7 @@ class Question:
                     "into it: the method is linear in the counts and too noisy for these data; use "
                     "auto or mle"
                 )
-                known.append(ClippedWarning(text))
+                known.append(Note("clipped", text))
         direct = certainty is not None and all(
             DirectMean.of(metric, certainty.counts) is not None for metric in self.metrics
         )
@@ -165,7 +159,7 @@ class Question:
                     f"{data} refute the assumption {certainty.shape}; the intervals are the bounds "
                     "that assume nothing"
                 )
-            known.append(RefutedWarning(text))
+            known.append(Note("refuted", text))
         doubted = [] if certainty is None or direct else self._doubted(certainty)
         if doubted:
             text = (
@@ -173,7 +167,7 @@ class Question:
                 f"intervals of {', '.join(doubted)} were widened towards the bounds that assume "
                 "nothing"
             )
-            known.append(RefutedWarning(text))
+            known.append(Note("doubted", text))
         learned = {name: fit.distribution for name, fit in fits.items()}
         return kind(
             entries=tuple(entries),
@@ -194,11 +188,12 @@ class Question:
         ]
 
 
-def _outside(entry: Estimate) -> BiasedMethodWarning:
-    """Return the warning for a value outside the interval of its metric."""
+def _outside(entry: Estimate) -> Note:
+    """Return the note on a value outside the interval of its metric."""
     low, high = entry.raw_interval()
-    return BiasedMethodWarning(
+    return Note(
+        "outside",
         f"{entry.method} gives {entry.metric} = {entry.value:.4g}, outside the interval "
         f"{low:.4g} .. {high:.4g} that data and assumption allow; one of the two is wrong, and the "
-        "interval was widened to hold the value, as far as the bounds go"
+        "interval was widened to hold the value, as far as the bounds go",
     )

@@ -19,13 +19,14 @@ import numpy.typing as npt
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, import_extra
+from unsample.answers._notes import Note
 from unsample.confidence import (
     Calibrated,
     Certainty,
     MeanError,
     SamplingError,
 )
-from unsample.errors import InputError, MethodError, MetricError, MissingExtraError, UnsampleWarning
+from unsample.errors import InputError, MethodError, MetricError, MissingExtraError
 from unsample.estimators import Certificate
 from unsample.evidence import RankCounts
 from unsample.law import RankDistribution
@@ -40,16 +41,21 @@ INTERVALS = ("calibrated", "guaranteed")
 #: The error of each metric by one method; none where nothing varies.
 Errors: TypeAlias = tuple[SamplingError | MeanError, ...]
 #: Libraries for data frames; the first one that is installed is the default.
-_BACKENDS = ("polars", "pandas", "pyarrow")
+BACKENDS = ("polars", "pandas", "pyarrow")
 
 
 class Result(ABC):
     """The base of every answer: it prints, and turns into JSON, a data frame, a page or a table."""
 
+    #: What the reader must know before using the numbers.
+    notes: tuple[Note, ...] = ()
+    #: The library of the data frame that came in, which `to_frame` gives back; None for others.
+    library: str | None = None
+
     @property
-    @abstractmethod
     def warnings(self) -> tuple[str, ...]:
-        """Return what the reader must know before using the numbers."""
+        """Return the sentences of the notes."""
+        return tuple(note.text for note in self.notes)
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -66,9 +72,10 @@ class Result(ABC):
     def to_frame(self, backend: str | None = None) -> Any:
         """Return `rows` as a data frame.
 
-        ``backend`` is ``"polars"``, ``"pandas"`` or ``"pyarrow"``; by default the first installed.
+        ``backend`` is ``"polars"``, ``"pandas"`` or ``"pyarrow"``; by default the library of the
+        frame that came in, or else the first of these that is installed.
         """
-        return frame_of(self.rows(), backend)
+        return frame_of(self.rows(), backend or self.library)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write the result as one interactive page, and return its path."""
@@ -94,20 +101,18 @@ class Result(ABC):
 
 def frame_of(rows: list[dict[str, Any]], backend: str | None) -> Any:
     """Return rows as a data frame of ``backend``; by default of the first library installed."""
-    import narwhals as nw
-
     if backend is None:
-        installed = [name for name in _BACKENDS if importlib.util.find_spec(name)]
+        installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
         if not installed:
             raise MissingExtraError(
                 "a data frame needs polars, pandas or pyarrow, and none is installed; "
                 "install one with: pip install 'unsample[frames]', or use to_dict()"
             )
         backend = installed[0]
-    check_choice("backend", backend, _BACKENDS)
-    import_extra(backend, extra="frames", purpose=f"a {backend} frame")
+    check_choice("backend", backend, BACKENDS)
+    library = import_extra(backend, extra="frames", purpose=f"a {backend} frame")
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+    return library.table(columns) if backend == "pyarrow" else library.DataFrame(columns)
 
 
 def _pages() -> ModuleType:
@@ -269,18 +274,14 @@ class Estimates(Result, Mapping[str, Estimate]):
     counts: RankCounts
     #: P(R) by method, for methods that estimate it.
     distributions: Mapping[str, RankDistribution]
-    notes: tuple[UnsampleWarning, ...] = ()
+    notes: tuple[Note, ...] = ()
     #: ``"unseen"``, ``"all"``, or None if it was not given.
     candidates: str | None = None
     #: What a method chose and why, for methods that make a choice.
     explanations: Mapping[str, str] = field(default_factory=dict)
     #: Whether metrics are per target, because a user's other relevant items were left out.
     filtered: bool = False
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Return what the reader must know before using the values."""
-        return tuple(map(str, self.notes))
+    library: str | None = None
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -367,7 +368,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             "explanations": dict(self.explanations),
             "targets": self.counts.total,
             "filtered": self.filtered,
-            "negatives": "own" if self.counts.pools is None else "shared",
+            "negatives": "own" if self.counts.shared is None else "shared",
         }
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unsample.cli import options
 from unsample.cli._words import CORRECTIONS, DEFAULT_METHOD
 from unsample.cli.console import result_verb
-from unsample.errors import InputError
 
 if TYPE_CHECKING:
     from unsample.answers import Comparison
@@ -18,28 +14,22 @@ if TYPE_CHECKING:
 
 @result_verb
 def compare_command(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME=FILE...",
-            help="A name and a rank file for each model, or one file with --by. Models are "
-            "compared user by user where the files have a column `user`, or equally many rows.",
-        ),
-    ],
+    files: options.Files,
     items: options.Items = None,
     sampled: options.Sampled = None,
     metrics: options.Metrics = None,
     method: options.Method = DEFAULT_METHOD,
-    filtered: options.Filtered = False,
     negatives: options.Negatives = "own",
     replacement: options.Replacement = True,
     candidates: options.Candidates = None,
-    shape: options.Shape = None,
     prior: options.Prior = "shipped",
     kind: options.Kind = None,
     by: Annotated[
         str | None,
-        options.option("COLUMN", "The column that names the model, for a single file."),
+        options.option(
+            "COLUMN",
+            "The column that names the model, if one table holds all of them. [default: model]",
+        ),
     ] = None,
     level: options.Level = 0.95,
     correction: Annotated[
@@ -66,57 +56,49 @@ def compare_command(
         ),
     ] = None,
     column: options.Columns = None,
+    rows: options.Rows = None,
+    ties: options.Ties = "random",
     rng: options.Rng = 0,
-) -> Comparison:
+    print_sql: options.PrintSql = None,
+) -> Comparison | str:
     """Compare models by their sampled ranks: which one is better, and how sure that is.
+
+    Give a file for each model, which it is named by (or NAME=FILE), or one table of all of them.
+    Models are compared user by user where there is a column `user`, or files have equally many
+    rows.
 
     **Examples**
 
-    `unsample compare ease=ease.csv als=als.csv --items 3706 --sampled 99 -m NDCG@50`
+    `unsample compare ease.csv als.csv --items 3706 --sampled 99 -m NDCG@50`
 
-    `unsample compare runs.parquet --by model --items 3706 --sampled 99 --candidates unseen --json`
+    `unsample compare EASE=runs/7.csv ALS=runs/9.csv --items 3706 --sampled 99 --html models.html`
 
-    `unsample compare ease=ease.csv als=als.csv --items 3706 --sampled 99 --html models.html`
+    `unsample compare runs.parquet --items 3706 --sampled 99 --candidates unseen --json`
 
     `unsample compare sweep.parquet --by run --items 3706 --sampled 99 --against baseline`
     """
-    if by is not None and len(files) > 1:
-        raise InputError(f"by needs one file with a column {by!r}, got {len(files)} files")
-    columns = options.named(column, "column", "ROLE=NAME, such as rank=position")
-    given = {}
-    if by is None:
-        given = options.named(files, "each model", "NAME=FILE (or one file, with --by)")
-        if len(given) < 2:
-            raise InputError(f"models must be at least two, got {files[0]!r} alone; add NAME=FILE")
-    for source in given.values() if by is None else files:
-        options.check_source(source)
+    source: Any = files if print_sql else options.sources(files)
+    read = options.reading(column, rows, ties, rng)
+    if print_sql is not None:
+        design = {"items": items, "sampled": sampled, "replacement": replacement, "rng": rng}
+        return options.query(print_sql, files, read, by=by or "model", pair=True, **design)
     from unsample.answers import DEFAULT_METRICS, compare
-    from unsample.tables import read_targets
 
-    read = partial(
-        read_targets,
+    return compare(
+        source,
         items=items,
         sampled=sampled,
-        columns=columns,
-        replacement=replacement,
-        filtered=filtered,
-        negatives=negatives,
-    )
-    if by is None:
-        models = {name: read(path)[""] for name, path in given.items()}
-    else:
-        models = read(files[0], by=by)
-    return compare(
-        models,
         metrics=metrics or DEFAULT_METRICS,
         method=method,
+        negatives=negatives,
+        replacement=replacement,
         candidates=candidates,
-        shape=shape,
         prior=options.prior_of(prior),
         kind=kind,
+        by=by,
+        read=read,
         level=level,
         correction=correction,
         against=against,
         paired=paired,
-        rng=rng,
     )

@@ -2,61 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unsample.cli import options
-from unsample.cli._words import DEFAULT_METHOD, ROWS, TIE_RULES
+from unsample.cli._words import DEFAULT_METHOD
 from unsample.cli.console import result_verb
 
 if TYPE_CHECKING:
-    from unsample.cli._groups import Groups
+    from unsample.answers import Estimates
 
 
 @result_verb
 def estimate_command(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            callback=options.checked_source,
-            help="CSV, TSV, Parquet, JSON lines or NPZ with a column `rank` (1 is the best), or "
-            "with scored items (`user`, `score`, `target`); a quoted pattern of files, or a "
-            "folder; or `-` for standard input.",
-        ),
-    ],
+    files: options.Files,
     items: options.Items = None,
     sampled: options.Sampled = None,
     metrics: options.Metrics = None,
     method: options.Methods = None,
-    filtered: options.Filtered = False,
     negatives: options.Negatives = "own",
     replacement: options.Replacement = True,
-    sampler: options.Sampler = "uniform",
     candidates: options.Candidates = None,
     prior: options.Prior = "shipped",
     kind: options.Kind = None,
-    shape: options.Shape = None,
     by: Annotated[
         str | None, options.option("COLUMN", "Estimate for each value of this column.")
     ] = None,
     column: options.Columns = None,
-    rows: Annotated[
-        str | None,
-        options.choice(
-            "rows", ROWS, f"What a row holds: {', '.join(ROWS)}. [default: by the columns]", "KIND"
-        ),
-    ] = None,
-    ties: Annotated[
-        str,
-        options.choice(
-            "ties", TIE_RULES, f"Rank of a target with ties: {', '.join(TIE_RULES)}.", "RULE"
-        ),
-    ] = "random",
+    rows: options.Rows = None,
+    ties: options.Ties = "random",
     rng: options.Rng = 0,
-) -> Groups:
+    print_sql: options.PrintSql = None,
+) -> Estimates | dict[str, Estimates] | str:
     """Estimate full-catalogue metrics from the ranks in FILE.
 
     **Examples**
@@ -73,36 +49,26 @@ def estimate_command(
 
     `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method mle --json`
     """
-    columns = options.named(column, "column", "ROLE=NAME, such as rank=position")
+    source: Any = files if print_sql else options.sources(files)
+    read = options.reading(column, rows, ties, rng)
+    if print_sql is not None:
+        design = {"items": items, "sampled": sampled, "replacement": replacement, "rng": rng}
+        pair = "user" in (read.columns or {})
+        return options.query(print_sql, files, read, by=by, pair=pair, **design)
     from unsample.answers import DEFAULT_METRICS, estimate
-    from unsample.cli._groups import Groups
-    from unsample.tables import read_counts
 
-    groups = read_counts(
-        file,
+    found: Estimates | dict[str, Estimates] = estimate(
+        source,
         items=items,
         sampled=sampled,
-        columns=columns,
-        rows=rows,
-        by=by,
-        ties=ties,
-        rng=rng,
-        replacement=replacement,
-        filtered=filtered,
+        metrics=metrics or DEFAULT_METRICS,
+        method=method or DEFAULT_METHOD,
         negatives=negatives,
+        replacement=replacement,
+        candidates=candidates,
+        prior=options.prior_of(prior),
+        kind=kind,
+        by=by,
+        read=read,
     )
-    results = {
-        name: estimate(
-            counts,
-            metrics=metrics or DEFAULT_METRICS,
-            method=method or DEFAULT_METHOD,
-            sampler=sampler,
-            candidates=candidates,
-            prior=options.prior_of(prior),
-            kind=kind,
-            shape=shape,
-        )
-        for name, counts in groups.items()
-    }
-    results = {name: replace(held, filtered=filtered) for name, held in results.items()}
-    return Groups(by, results)
+    return found

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 DEFAULT_METHOD = "auto"
-ROWS = ("ranks", "comparisons", "scores")
+ROWS = ("ranks", "comparisons", "scores", "lists")
+DIALECTS = ("duckdb", "spark", "bigquery", "snowflake")
 TIE_RULES = ("random", "realistic", "optimistic", "pessimistic")
 CANDIDATES = ("unseen", "all")
 NEGATIVES = ("own", "shared")

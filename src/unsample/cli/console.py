@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import logging
 import os
 import shutil
@@ -133,6 +134,9 @@ def _show(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnsampleWarning)
         result = verb(**options)
+    if isinstance(result, str):
+        say(result)
+        return
     from unsample.pages import as_latex, as_markdown, as_text, write_html
 
     # A page that cannot be written is an error only when the result has been printed: it may
@@ -143,15 +147,19 @@ def _show(
             write_html(result, html)
         except FileError as failure:
             problem = failure
-    if as_json:
+    groups = result if isinstance(result, dict) else {"": result}
+    if as_json and result is groups:
+        say(json.dumps({name: each.to_dict() for name, each in groups.items()}, indent=2))
+    elif as_json:
         say(result.to_json())
     elif latex or markdown:
         say((as_latex if latex else as_markdown)(result).rstrip("\n"))
     else:
         say(as_text(result, warnings=False))
     # Those of the result stand in every form but text.
-    shown_already = result.warnings if as_json or latex or markdown else ()
-    for text in dict.fromkeys((*result.warnings, *(str(held.message) for held in caught))):
+    told = [text for each in groups.values() for text in each.warnings]
+    shown_already = told if as_json or latex or markdown else ()
+    for text in dict.fromkeys((*told, *(str(held.message) for held in caught))):
         if text not in shown_already:
             log.warning("%s", text)
     if problem is not None:

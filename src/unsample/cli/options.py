@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unsample._files import check_writable, find_files
+from unsample._files import check_writable, find_files, is_file
 from unsample._rules import (
     LARGEST_CATALOGUE,
     check_choice,
@@ -18,18 +18,24 @@ from unsample._rules import (
     check_level,
     import_extra,
 )
-from unsample._spelling import check_cutoff, read_method, read_metric
+from unsample._spelling import check_cutoff, read_method, read_metric, split_metrics
 from unsample.cli._words import (
     CANDIDATES,
     DEFAULT_METRICS,
+    DIALECTS,
     METHODS,
     METRICS,
     NEGATIVES,
     PLOTS,
     PRIOR_KINDS,
+    ROWS,
+    TIE_RULES,
     WHOLE_METRICS,
 )
 from unsample.errors import DesignError, FileError, InputError
+
+if TYPE_CHECKING:
+    from unsample.tables import Read
 
 Callback = Callable[..., Any]
 
@@ -97,7 +103,8 @@ def _check_plot(out: Path) -> None:
 
 
 def _check_metrics(names: str | Iterable[str]) -> None:
-    for name in [names] if isinstance(names, str) else names:
+    given = [names] if isinstance(names, str) else names
+    for name in (each for listed in given for each in split_metrics(listed)):
         family, label, k = read_metric(name, METRICS)
         check_cutoff(label, k, whole=family in WHOLE_METRICS)
 
@@ -147,7 +154,7 @@ Metrics = Annotated[
     list[str] | None,
     option(
         "METRIC",
-        f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
+        f"Metric, or several with commas; repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
         checked_metrics,
         "--metrics",
         "-m",
@@ -189,8 +196,9 @@ Kind = Annotated[
     choice(
         "kind",
         PRIOR_KINDS,
-        "recommendation, repeats (people choose again what they chose before) or graph. "
-        "[default: by the data]",
+        "recommendation, repeats (people choose again what they chose before) or graph (other "
+        "relevant items were left out when a target was ranked, and metrics are means over "
+        "targets). [default: by the data]",
         "KIND",
     ),
 ]
@@ -206,23 +214,12 @@ Replacement = Annotated[
 Sampler = Annotated[
     str, option("NAME", "How items were sampled; estimates are made from uniform samples only.")
 ]
-Filtered = Annotated[
-    bool,
-    option(
-        None,
-        "When a target was ranked, the other relevant items of its user were left out (knowledge "
-        "graphs). Metrics are then means over targets, not over users.",
-        None,
-        "--filtered",
-    ),
-]
 Negatives = Annotated[
     str,
     choice(
         "negatives",
         NEGATIVES,
-        "own: items were sampled for each target; shared: all targets share one pool of items. A "
-        "column `pool` names the pool if there are several.",
+        "own: items were sampled for each target; shared: all targets share one pool of items.",
         "own|shared",
     ),
 ]
@@ -236,6 +233,75 @@ Columns = Annotated[
         "--column",
     ),
 ]
+Rows = Annotated[
+    str | None,
+    choice("rows", ROWS, f"What a row holds: {', '.join(ROWS)}. [default: by the columns]", "KIND"),
+]
+Ties = Annotated[
+    str,
+    choice("ties", TIE_RULES, f"Rank of a target with ties: {', '.join(TIE_RULES)}.", "RULE"),
+]
+PrintSql = Annotated[
+    str | None,
+    choice(
+        "print_sql",
+        DIALECTS,
+        "Print the query that counts the table FILE, in this dialect, and nothing else: "
+        f"{', '.join(DIALECTS)}. What it returns is a table that this verb takes.",
+        "DIALECT",
+    ),
+]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="CSV, TSV, Parquet, JSON lines or NPZ with a column `rank` (1 is the best), or with "
+        "scored items (`user`, `score`, `target`); a quoted pattern of files, or a folder; `-` for "
+        "standard input; or NAME=FILE for each of several models.",
+    ),
+]
+
+
+def sources(words: list[str]) -> Any:
+    """Return the table that files are parts of, or the table of each name; all must be there."""
+    named_words = [word for word in words if _is_named(word)]
+    if named_words:
+        found = named(words, "each model", "NAME=FILE")
+        for source in found.values():
+            check_source(source)
+        return found
+    for word in words:
+        check_source(word)
+    return words[0] if len(words) == 1 else words
+
+
+def _is_named(word: str) -> bool:
+    """Tell NAME=FILE from the path of a file, whose folders may be called so."""
+    return "=" in word and "/" not in word.partition("=")[0] and not is_file(word)
+
+
+def reading(column: list[str] | None, rows: str | None, ties: str, rng: int) -> Read:
+    """Return how tables are read."""
+    columns = named(column, "column", "ROLE=NAME, such as rank=position")
+    from unsample.tables import Read
+
+    return Read(columns, rows, ties, rng)
+
+
+def query(dialect: str, files: list[str], read: Read, **asked: Any) -> str:
+    """Return the query that counts a table where it is."""
+    if len(files) > 1:
+        raise InputError(f"print_sql must be asked for one table, got {len(files)}")
+    from unsample.tables import sql
+
+    return sql(
+        dialect=dialect,
+        table=files[0],
+        columns=read.columns,
+        rows=read.rows or "ranks",
+        ties=read.ties,
+        **asked,
+    )
 
 
 def prior_of(word: str) -> str | None:

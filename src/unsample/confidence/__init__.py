@@ -9,6 +9,7 @@ from unsample.confidence._errors import (
     nudged,
     sampling_errors,
 )
+from unsample.confidence._items import DrawnPart, difference_part, items_part
 from unsample.confidence._limits import MeanLimits, OverBins, evidence_grid
 from unsample.confidence._means import MeanError, degrees_of_freedom, holm
 from unsample.confidence._pooled import PooledCertainty
@@ -25,6 +26,7 @@ __all__ = [
     "DirectMean",
     "Drawn",
     "DrawnError",
+    "DrawnPart",
     "MeanError",
     "MeanLimits",
     "OverBins",
@@ -34,8 +36,10 @@ __all__ = [
     "Shape",
     "Stratum",
     "degrees_of_freedom",
+    "difference_part",
     "evidence_grid",
     "holm",
+    "items_part",
     "nudged",
     "sampled_auc",
     "sampling_errors",

@@ -76,7 +76,7 @@ class AffineBound:
             return self.counts.scale * math.sqrt(alone)
         between, counts = self._between(), self.counts
         variance = max(seen.variance, at_bound.variance) + between
-        if seen.variance + between > 0.0 and counts.whose is not None:
+        if seen.variance + between > 0.0 and counts.clusters is not None:
             # The data tell how far targets of one user depend on each other.
             scores = self.of_ranks(counts.low, counts.sampled, counts.items, counts.weight)
             grown = variance / (seen.variance + between)
@@ -154,7 +154,7 @@ class Certainty:
     def of(cls, counts: RankCounts, cutoffs: Iterable[int], shape: Shape) -> Certainty:
         """Prepare the evidence of the counts; ``cutoffs`` are the K that will be asked for."""
         strata = strata_of(counts, cutoffs)
-        if counts.pools is not None:
+        if counts.shared is not None:
             from unsample.confidence._pooled import PooledCertainty
 
             return PooledCertainty(counts, strata, shape)

@@ -29,9 +29,9 @@ from typing import ClassVar
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, check_level
+from unsample.confidence._items import freedom_of
 from unsample.confidence._limits import quantile
 from unsample.confidence._means import MeanError
-from unsample.evidence import freedom_of
 from unsample.metrics import Metric
 
 #: With fewer users drawn, no variance is trusted.

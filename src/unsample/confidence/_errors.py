@@ -15,6 +15,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray
 from unsample._threads import one_thread
+from unsample.confidence._items import items_part
 from unsample.confidence._limits import quantile
 from unsample.estimators import Observed, em
 from unsample.evidence import RankCounts, size_ranges
@@ -85,10 +86,10 @@ def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingErro
     between = mass @ given_rank**2
     scale = counts.scale
     population = [scale * math.sqrt(whole / targets) for whole in total]
-    if counts.whose is not None:
+    if counts.clusters is not None:
         cells = values[0] + influence[group]
         population = [math.sqrt(counts.variance_of_mean(scores)) for scores in cells.T]
-    if counts.pools is not None:
+    if counts.shared is not None:
         drawn = [
             _of_items(counts, scale * influence[group, column]) for column in range(len(total))
         ]
@@ -107,15 +108,15 @@ def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingErro
 
 def _of_items(counts: RankCounts, influence: FloatArray) -> float:
     """Return the standard error that comes from shared items; NaN where it cannot be known."""
-    pools = counts.pools
-    assert pools is not None
-    if not pools.estimable:
+    shared = counts.shared
+    assert shared is not None
+    if not shared.known:
         return math.nan
     order = np.argsort(counts.low, kind="stable")
-    ranks = np.arange(1, pools.sampled + 2)
+    ranks = np.arange(1, shared.sampled + 2)
     scores = np.interp(ranks, counts.low[order], influence[order])
-    left = 1.0 if counts.replacement else 1.0 - pools.sampled / (counts.largest_catalogue - 1)
-    return math.sqrt(pools.drawn_part(scores, left=left).variance)
+    left = 1.0 if counts.replacement else 1.0 - shared.sampled / (counts.largest_catalogue - 1)
+    return math.sqrt(items_part(counts, scores, left=left).variance)
 
 
 def _nudge_groups(counts: RankCounts) -> IntArray:

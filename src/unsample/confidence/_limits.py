@@ -23,10 +23,8 @@ from unsample.law import Law, RankGrid, RankPoints
 #: Ends of neighbouring groups of sampled ranks differ by at least this factor. Finer groups differ
 #: by less than their noise, and only widen a region that must hold for all of them.
 _GROUP_RATIO = 1.5
-#: Bins of the programs' grid: finer ones move intervals by less than one per cent of their width.
-_BIN_RATIO = 0.12
+#: So many of the first ranks stand alone.
 _SINGLE_RANKS = 64
-_BLUR = 0.4
 #: With more targets, limits would be finer than what linear programs and scipy can resolve.
 _MOST_TARGETS = 1e10
 
@@ -202,16 +200,11 @@ class Spread:
 def evidence_grid(counts: RankCounts, cutoffs: list[int]) -> RankGrid:
     """Return the grid of global ranks that the programs are solved on."""
     items = counts.largest_catalogue
-    # The last ranks stand alone too: their targets come last in every sample.
-    from_the_end = [items - 2**power for power in range(items.bit_length() - 1)]
-    return RankGrid.build(
-        items,
-        sampled=counts.largest_sample,
-        cutoffs=cutoffs + from_the_end,
-        ratio=_BIN_RATIO,
-        single=_SINGLE_RANKS,
-        blur=_BLUR,
-    )
+    # The last ranks stand alone too: their targets come last in every sample. And so do more of the
+    # first ones, between which no metric is even.
+    alone = [items - 2**power for power in range(items.bit_length() - 1)]
+    alone += range(1, _SINGLE_RANKS + 1)
+    return RankGrid.coarse(items, sampled=counts.largest_sample, cutoffs=cutoffs + alone)
 
 
 def gather(

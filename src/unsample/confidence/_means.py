@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
+from unsample.confidence._items import freedom_of
 from unsample.confidence._limits import clopper_pearson, quantile
-from unsample.evidence import RankCounts, freedom_of
+from unsample.evidence import RankCounts
 from unsample.metrics import Metric
 
 #: With fewer users on either side of a share, limits are those of a share.
@@ -41,12 +42,16 @@ class MeanError:
     @classmethod
     def of_cells(cls, values: FloatArray, counts: RankCounts, metric: Metric) -> MeanError:
         """Return the error of the mean of the cells' values, over the users of their targets."""
-        whose = counts.whose
-        if whose is None:
+        if counts.clusters is None:
             weights = counts.weight / np.maximum(counts.count, 1)
             return cls.of(values * weights, weights, metric, counts.count)
-        totals = np.bincount(whose.user, whose.weight * values[whose.cell])
-        return cls.of(totals.astype(np.float64), whose.users, metric)
+        return cls(
+            math.sqrt(counts.variance_of_mean(values)) if counts.users > 1 else math.nan,
+            float(max(counts.users - 1, 1)),
+            counts.effective_users,
+            1.0 if metric.family.bounded else math.inf,
+            all_or_nothing=False,
+        )
 
     @classmethod
     def of(

@@ -9,12 +9,13 @@ import numpy as np
 from unsample._checks import FloatArray, check_level
 from unsample.confidence._certainty import AffineBound, Certainty
 from unsample.confidence._direct import DirectMean
+from unsample.confidence._items import items_part
 from unsample.confidence._limits import MeanLimits
 from unsample.confidence._program import SHAPES, InfeasibleError, Lowest, Program, Shape
 from unsample.confidence._shared import PooledError, PooledLimits, proved_rows
 from unsample.confidence._strata import Stratum
 from unsample.errors import DesignError
-from unsample.evidence import PoolCounts
+from unsample.evidence import ItemCounts
 from unsample.metrics import Metric
 
 #: The level at which a shape is tested, as for own items.
@@ -35,11 +36,10 @@ class PooledSide:
 class PooledCertainty(Certainty):
     """How sure ranks against shared items make us of any metric.
 
-    The variance that comes with the items is known from outcomes by item, or from many pools. An
-    end of an interval is estimated where it is known well enough. Otherwise it allows for any
-    dependence, its multipliers taken as given. No end lies outside the bounds under the same shape,
-    which are proved. Which users these are is part of the error: intervals of these users alone are
-    not narrower.
+    The variance that comes with the items is known from outcomes by item. An end of an interval is
+    estimated where it is known well enough. Otherwise it allows for any dependence, its multipliers
+    taken as given. No end lies outside the bounds under the same shape, which are proved. Which
+    users these are is part of the error: intervals of these users alone are not narrower.
     """
 
     _programs: dict[tuple[object, ...], Program] = field(default_factory=dict, repr=False)
@@ -51,10 +51,10 @@ class PooledCertainty(Certainty):
             )
 
     @property
-    def pools(self) -> PoolCounts:
+    def shared(self) -> ItemCounts:
         """Return what is known of the shared items."""
-        assert self.counts.pools is not None
-        return self.counts.pools
+        assert self.counts.shared is not None
+        return self.counts.shared
 
     @property
     def stratum(self) -> Stratum:
@@ -78,7 +78,7 @@ class PooledCertainty(Certainty):
     @property
     def estimable(self) -> bool:
         """Return whether anything is known of how far ranks depend on each other."""
-        return self.pools.estimable
+        return self.shared.known
 
     @property
     def caveat(self) -> str:
@@ -86,9 +86,9 @@ class PooledCertainty(Certainty):
         if self.estimable:
             return ""
         return (
-            "all targets share one pool of sampled items, and it is not known which item beats "
-            "which target: the intervals allow for any dependence, and are wide; record outcomes "
-            "by item (rows of user, item, score, target), or draw items for each target"
+            "targets share their sampled items, and it is not known which item beats which target: "
+            "the intervals are bounds, which allow for any dependence, and are wide; record "
+            "outcomes by item (rows of user, item, score, target), or draw items for each target"
         )
 
     @property
@@ -121,7 +121,7 @@ class PooledCertainty(Certainty):
         """Return an interval that covers the metric of users like these, the draw included."""
         level = check_level(level)
         shape = self.shape_in_use()
-        if shape is None:
+        if shape is None or not self.estimable:
             return self.bounds(metric, level)
         low, high = (self._estimated_end(metric, side, level) for side in (-1, 1))
         if low is not None and high is not None and low > high:
@@ -141,11 +141,11 @@ class PooledCertainty(Certainty):
         """
         if not self.estimable:
             return None
-        counts, ranks = self.counts, np.arange(1, self.pools.sampled + 2)
+        counts, ranks = self.counts, np.arange(1, self.shared.sampled + 2)
         direct = DirectMean.of(metric, counts)
         if direct is not None:
             expected = direct.value
-            scores = 1.0 - (ranks - 1) / self.pools.sampled
+            scores = 1.0 - (ranks - 1) / self.shared.sampled
             targets = counts.variance_of_mean(direct.values)
         else:
             program = self._estimating(self.shape_in_use() or SHAPES["none"], level)
@@ -215,7 +215,7 @@ class PooledCertainty(Certainty):
 
     def _errors_of_shares(self) -> list[PooledError]:
         """Return the error of each cumulated share of targets."""
-        ranks, counts = np.arange(1, self.pools.sampled + 2), self.counts
+        ranks, counts = np.arange(1, self.shared.sampled + 2), self.counts
         return [
             self._error(
                 (ranks <= end).astype(np.float64),
@@ -225,6 +225,4 @@ class PooledCertainty(Certainty):
         ]
 
     def _error(self, scores: FloatArray, targets: float) -> PooledError:
-        return PooledError(
-            targets if self.pools.known else 0.0, self.pools.drawn_part(scores, left=self.left)
-        )
+        return PooledError(targets, items_part(self.counts, scores, left=self.left))

@@ -1,9 +1,9 @@
 """Limits where targets share their sampled items: what is estimated, and what can be proved.
 
-*Estimated.* Where it is known which item beats which target, or where there are many pools, the
-variance of a mean of scores can be estimated, items included: `PooledError`. A share of targets
-then has the limits of a share of independent targets, as many as would have the same variance, or
-fewer where the variance itself is not well known (Korn and Graubard 1998): `PooledLimits`.
+*Estimated.* Where it is known which item beats which target, the variance of a mean of scores can
+be estimated, items included: `PooledError`. A share of targets then has the limits of a share of
+independent targets, as many as would have the same variance, or fewer where the variance itself is
+not well known (Korn and Graubard 1998): `PooledLimits`.
 
 *Proved for any dependence.* Where only the ranks against one pool are known, nothing tells how the
 ranks depend on each other: all may depend on one item. And where few items make up most of the
@@ -35,6 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
+from unsample.confidence._items import DrawnPart
 from unsample.confidence._limits import (
     Leaning,
     MeanLimits,
@@ -44,7 +45,6 @@ from unsample.confidence._limits import (
     quantile,
     skewed,
 )
-from unsample.evidence import DrawnPart
 
 #: With fewer effective items the variance is not known, and the mean is not nearly normal. Then
 #: only what can be proved is used.
@@ -59,8 +59,7 @@ _END_RATIO = 3.0
 class PooledError:
     """The error of a mean of scores over targets: their own variance, and that of what was drawn.
 
-    ``targets`` is the variance of the mean if targets were independent. It is zero where ``drawn``
-    is the variance between pools, which includes it.
+    ``targets`` is the variance of the mean if targets were independent.
     """
 
     targets: float
@@ -68,7 +67,7 @@ class PooledError:
 
     @property
     def trusted(self) -> bool:
-        """Return whether enough items (or pools) make up the variance for it to be known."""
+        """Return whether enough items make up the variance for it to be known."""
         return self.drawn.effective >= _FEW_ITEMS
 
     @property

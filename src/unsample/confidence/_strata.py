@@ -11,7 +11,7 @@ import numpy as np
 from unsample.confidence._limits import Leaning, MeanLimits, OverBins, evidence_grid, gather
 from unsample.confidence._program import InfeasibleError, Lowest, Program, Shape
 from unsample.estimators import Observed, mean_weights
-from unsample.evidence import RankCounts, group_catalogues, size_ranges
+from unsample.evidence import RankCounts, size_ranges
 from unsample.law import RankGrid
 from unsample.metrics import Metric
 
@@ -42,9 +42,8 @@ class Stratum:
     def of(cls, counts: RankCounts, cutoffs: list[int], share: float) -> Stratum:
         """Prepare the evidence of targets whose catalogues differ little."""
         sizes = int(counts.items.min()), counts.largest_catalogue
-        grouped = group_catalogues(counts)
         grid = evidence_grid(counts, [k for k in cutoffs if k <= counts.largest_catalogue])
-        observed = Observed.prepare(grouped, grid=grid)
+        observed = Observed.prepare(counts, grid=grid)
         return cls(counts, grid, gather(observed, cutoffs, sizes), share, sizes)
 
     @property
@@ -144,7 +143,7 @@ def strata_of(counts: RankCounts, cutoffs: Iterable[int]) -> tuple[Stratum, ...]
     """Return the targets by the size of their catalogues; ``cutoffs`` are the K to be asked for."""
     wanted = sorted(set(cutoffs))
     number = size_ranges(counts.items)
-    if counts.pools is not None or not number.any():
+    if counts.shared is not None or not number.any():
         return (Stratum.of(counts, wanted, 1.0),)
     total, found = float(counts.weight.sum()), []
     for each in range(int(number.max()) + 1):

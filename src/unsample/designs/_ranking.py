@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray, Seed, as_rng
+from unsample._checks import FloatArray, IntArray, Seed
 from unsample._progress import Progress
 from unsample.designs._scan import Candidates, Excluded
 from unsample.designs._scorers import Scorer, as_scorer
 from unsample.designs._tiles import Counted, can_tile, count_rows, count_tiles
 from unsample.errors import InputError
-from unsample.evidence import check_ties, rank_with_ties
+from unsample.evidence import check_ties, rank_with_ties, tie_seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def exact_ranks(
     >>> exact_ranks(scorer, ([0, 1], [2, 0]), items=3, ties="realistic").ranks
     array([2., 2.])
     """
-    rule, generator = check_ties(ties), as_rng(rng)
+    rule, seed = check_ties(ties), tie_seed(rng)
     candidates = Candidates.check(targets, items, exclude)
     better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
     model = as_scorer(scorer, items)
@@ -90,7 +90,8 @@ def exact_ranks(
         better[place], equal[place] = counts
         if progress is not None:
             progress(place.stop, len(candidates))
-    return FullRanks(rank_with_ties(better, equal, rule, generator), candidates.others + 1, equal)
+    ranks = rank_with_ties(better, equal, rule, seed, candidates.users, candidates.targets)
+    return FullRanks(ranks, candidates.others + 1, equal)
 
 
 def check_device(scorer: Scorer, device: str | None) -> None:

@@ -14,7 +14,7 @@ from unsample._threads import one_thread
 from unsample.errors import MetricError
 from unsample.estimators._observed import Observed
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Solution
-from unsample.evidence import DesignCells, RankCounts, group_catalogues
+from unsample.evidence import DesignCells, RankCounts
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
 
@@ -128,8 +128,7 @@ class DistributionEstimator(Estimator):
         self, counts: RankCounts, *, cutoffs: Iterable[int] = (), candidates: str = "unseen"
     ) -> RankDistribution:
         """Return P(R) learned from the counts; each rank in ``cutoffs`` has its own bin."""
-        grouped = group_catalogues(counts)
-        observed = Observed.prepare(grouped, cutoffs=cutoffs, candidates=candidates)
+        observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=candidates)
         distribution = self.evaluate(observed, ()).distribution
         assert distribution is not None
         return distribution

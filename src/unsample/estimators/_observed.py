@@ -16,7 +16,7 @@ import numpy as np
 from unsample._checks import BoolArray, FloatArray, IntArray, as_index, check_choice
 from unsample.errors import DesignError, InputError, RankError
 from unsample.evidence import DesignCells, RankCounts, size_ranges
-from unsample.law import Law, RankGrid, RankPoints, bin_weights
+from unsample.law import Law, RankGrid, RankPoints, bin_weights, few_sizes
 from unsample.metrics import Metric
 
 #: Whether items that a user had seen in training were left out of the candidates (the usual
@@ -77,10 +77,7 @@ class Observed:
         grid: RankGrid | None = None,
         candidates: str = "unseen",
     ) -> Observed:
-        """Prepare counts and any resamples of their cells, for metrics with these cutoffs.
-
-        Every catalogue size costs time: `group_catalogues` first where users have many.
-        """
+        """Prepare counts and any resamples of their cells, for metrics with these cutoffs."""
         check_choice("candidates", candidates, CANDIDATES)
         weights = counts.weight[None, :]
         if resampled is not None:
@@ -89,7 +86,7 @@ class Observed:
         if not (totals > 0).all():
             raise InputError("every histogram must hold some weight, got an empty one")
         if grid is None:
-            grid = RankGrid.build(
+            grid = RankGrid.fine(
                 counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
             )
         return cls(counts, weights / totals, grid, candidates)
@@ -215,13 +212,13 @@ class Observed:
     ) -> Pool:
         """Pool the targets of one sample size in ranges, each of their cells inside one range."""
         members = [cells for cells in self.designs if cells.design.sampled == sampled]
-        total = self.counts.weight[self.counts.sampled == sampled].sum() + _TINY
         shares = np.zeros((len(self.shares), len(low)))
-        matrix = np.zeros((len(low), len(grid)))
         for cells in members:
             np.add.at(shares.T, _places(low, high, cells), self.shares[:, cells.columns].T)
-            part = self.counts.weight[cells.columns].sum() / total
-            matrix += part * _expected(cells.design, low, high, grid)
+        total = self.counts.weight[self.counts.sampled == sampled].sum() + _TINY
+        parts = [self.counts.weight[cells.columns].sum() / total for cells in members]
+        laws = [cells.design for cells in members]
+        matrix = _mean_expected(laws, np.array(parts), low, high, grid)
         matrix[matrix < _NEGLIGIBLE] = 0.0
         return Pool(low, high, matrix, shares)
 
@@ -336,6 +333,19 @@ def _places(low: IntArray, high: IntArray, cells: DesignCells) -> IntArray:
         return np.searchsorted(low, cells.low, side="right") - 1
     keys = {key: at for at, key in enumerate(zip(low.tolist(), high.tolist(), strict=True))}
     return np.array([keys[k] for k in zip(cells.low.tolist(), cells.high.tolist(), strict=True)])
+
+
+def _mean_expected(
+    laws: list[Law], parts: FloatArray, low: IntArray, high: IntArray, grid: RankGrid | RankPoints
+) -> FloatArray:
+    """Return the mean of `_expected` over designs that differ in the size of the catalogue."""
+    sizes, sampled = np.array([law.items for law in laws]), laws[0].sampled
+    left = 1.0 if laws[0].replacement else 1.0 - sampled / (sizes.min() - 1.0)
+    found, weights = few_sizes(sizes, parts, sampled / left if left > 0.0 else math.inf)
+    matrix = np.zeros((len(low), len(grid)))
+    for size, weight in zip(found.tolist(), weights, strict=True):
+        matrix += weight * _expected(replace(laws[0], items=size), low, high, grid)
+    return matrix
 
 
 def _expected(

@@ -1,77 +1,83 @@
 """`RankCounts`: how many targets were seen at each sampled rank, under each design.
 
-It is the sufficient statistic: estimators need these counts and nothing else about the users. A
+It is the evidence: everything downstream needs these counts and nothing else about the users. A
 cell is (sampled, items, low..high): a design and a sampled rank, or a range of ranks where only
-that is known (HR@5 and HR@10 of a paper tell how many ranks lie in 6..10). Counts can be added, so
-parts can be built anywhere and merged.
+that is known (HR@5 and HR@10 of a paper tell how many ranks lie in 6..10). Where users have several
+targets, a cell also holds the number of relevant items of its users and the place among them.
 
-Users may have several targets. Then a cell also holds the number of relevant items of its users,
-and `Whose` tells which targets belong to one user: metrics are per user, and errors count users.
-Cells keep the sum of the weights and of the squared weights, which is what errors need.
+`PairCounts` say how many pairs of targets of one user fall into each pair of cells: of one model,
+where its users have several targets, or of two models, which are paired by user. All of it adds up
+over files, workers and days, and names no user.
 """
 
-from unsample.evidence._catalogues import group_catalogues, group_with_shares, size_ranges
-from unsample.evidence._cells import DesignCells, refuse_joint
-from unsample.evidence._columns import in_parts
-from unsample.evidence._counts import RankCounts
-from unsample.evidence._drawn import DrawnPart, freedom_of, part_of_pools
-from unsample.evidence._pools import (
-    NEGATIVES,
-    PoolCounts,
-    numbered,
-    shared_pools,
+from unsample.evidence._catalogues import size_ranges
+from unsample.evidence._cells import DesignCells, rank_hint, refuse_joint
+from unsample.evidence._columns import distinct_rows
+from unsample.evidence._counts import RankCounts, pair_keys
+from unsample.evidence._lists import rank_in_lists
+from unsample.evidence._models import ModelCounts
+from unsample.evidence._pairs import (
+    PAIR_KEYS,
+    RANK_STEPS,
+    RANKS_ALONE,
+    SIZE_STEPS,
+    SMALL_CATALOGUE,
+    PairCounts,
+    rank_bin,
+    size_on_grid,
 )
-from unsample.evidence._scored import beats_of, compare_lists, sampled_ranks, shared_targets
+from unsample.evidence._scored import sampled_ranks, shared_targets
+from unsample.evidence._shared import NEGATIVES, ItemCounts, numbered
 from unsample.evidence._targets import Targets
 from unsample.evidence._ties import (
     TIE_RULES,
-    Comparisons,
     TieRule,
     check_ties,
     place_halves,
     rank_with_ties,
+    say_halves,
+    tie_names,
+    tie_place,
+    tie_seed,
+    tie_uniforms,
 )
-from unsample.evidence._users import (
-    Named,
-    Whose,
-    decoded,
-    deviations_of_mean,
-    distinct_users,
-    number_users,
-    rank_in_lists,
-)
+from unsample.evidence._users import deviations_of_mean, distinct_users, number_users
 
 __all__ = [
     "NEGATIVES",
+    "PAIR_KEYS",
+    "RANKS_ALONE",
+    "RANK_STEPS",
+    "SIZE_STEPS",
+    "SMALL_CATALOGUE",
     "TIE_RULES",
-    "Comparisons",
     "DesignCells",
-    "DrawnPart",
-    "Named",
-    "PoolCounts",
+    "ItemCounts",
+    "ModelCounts",
+    "PairCounts",
     "RankCounts",
     "Targets",
     "TieRule",
-    "Whose",
-    "beats_of",
     "check_ties",
-    "compare_lists",
-    "decoded",
     "deviations_of_mean",
+    "distinct_rows",
     "distinct_users",
-    "freedom_of",
-    "group_catalogues",
-    "group_with_shares",
-    "in_parts",
     "number_users",
     "numbered",
-    "part_of_pools",
+    "pair_keys",
     "place_halves",
+    "rank_bin",
+    "rank_hint",
     "rank_in_lists",
     "rank_with_ties",
     "refuse_joint",
     "sampled_ranks",
-    "shared_pools",
+    "say_halves",
     "shared_targets",
+    "size_on_grid",
     "size_ranges",
+    "tie_names",
+    "tie_place",
+    "tie_seed",
+    "tie_uniforms",
 ]

@@ -62,16 +62,14 @@ def check_cells(cells: RankCounts) -> None:
         too_many = cells.sampled > cells.items - 1
         rule = "sampled must be at most items - 1 without replacement"
         refuse_where(too_many, rule, cells.sampled, DesignError)
-    refuse_where(cells.low < 1, "ranks must be at least 1 (1 is the best)", cells.low, RankError)
-    refuse_where(
-        cells.high > cells.sampled + 1,
-        "ranks must be at most sampled + 1",
-        cells.high,
-        RankError,
-        "a rank among n items needs sampled = n - 1; these may be full-catalogue ranks",
-    )
+    below, above = cells.low < 1, cells.high > cells.sampled + 1
+    refuse_where(below, "ranks must be at least 1", cells.low, RankError, rank_hint(0))
+    rule = "ranks must be at most sampled + 1"
+    refuse_where(above, rule, cells.high, RankError, rank_hint(np.inf))
     refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
     refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
+    if not cells.count.any():
+        raise RankError("counts must not all be zero: there is nothing to estimate from")
     refuse_where(cells.relevant < 1, "relevant must be at least 1", cells.relevant, RankError)
     outside = (cells.place < 0) | (cells.place > cells.relevant)
     refuse_where(outside, "place must be in 0..relevant", cells.place, RankError)
@@ -97,15 +95,19 @@ def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
         chunk = ranks[start : start + _CHUNK]
         if chunk.min() < 1 or chunk.max() > design.n:
             where = int(np.argmax((chunk < 1) | (chunk > design.n)))
-            hint = "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
-            if chunk[where] < 1:
-                hint = "ranks start at 1; add 1 if yours start at 0"
             raise RankError(
                 f"ranks must be in 1..{design.n} (sampled + 1), got {chunk[where]} "
-                f"{at_position(start + where, len(ranks))}; {hint}"
+                f"{at_position(start + where, len(ranks))}; {rank_hint(chunk[where])}"
             )
         total += np.bincount(chunk.astype(np.intp, copy=False), minlength=design.n + 1)
     return total[1:]
+
+
+def rank_hint(rank: float) -> str:
+    """Return what to do about a rank that is out of range."""
+    if rank < 1:
+        return "ranks start at 1, the best; add 1 if yours start at 0"
+    return "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
 
 
 def span(values: IntArray) -> str:

@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._archives import read_arrays
 from unsample._checks import (
     BoolArray,
     FloatArray,
     IntArray,
-    Seed,
     as_integer_array,
+    check_integer,
 )
-from unsample._files import write_atomically
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._cells import DesignCells, check_cells, count_ranks, refuse_joint, span
 from unsample.evidence._columns import (
-    SUMS,
     as_column,
-    as_weights,
+    check_format,
     check_lengths,
-    check_weight_sums,
+    distinct_rows,
     joined,
+    load_arrays,
     merge_equal,
-    no_numbers,
+    part_of,
     read_columns,
+    save_arrays,
 )
-from unsample.evidence._pools import PoolCounts
-from unsample.evidence._ties import Comparisons
-from unsample.evidence._users import (
-    Whose,
-    as_arrays,
-    number_users,
-    relevant_and_place,
-    weights_of_users,
-)
+from unsample.evidence._pairs import PAIR_KEYS, PairCounts, rank_bin, size_on_grid
+from unsample.evidence._shared import ItemCounts
+from unsample.evidence._users import number_users, relevant_and_place
 from unsample.law import Law
 from unsample.metrics import AUC, Metric
 
 _KEYS = ("sampled", "items", "low", "high", "relevant", "place")
-_COLUMNS = (*_KEYS, *SUMS)
-#: Columns that files of the first format lack.
-_NEW_KEYS = ("relevant", "place")
-_FORMATS = ("unsample.RankCounts/2", "unsample.RankCounts/1")
+_COLUMNS = (*_KEYS, "count")
+_SUMS = ("count", "weight", "weight_squared")
+_FORMAT = "unsample.RankCounts/3"
+
+
+def _not_given() -> npt.NDArray[Any]:
+    return np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,33 +65,45 @@ class RankCounts:
     low: IntArray
     high: IntArray
     count: IntArray
-    weight: FloatArray
-    weight_squared: FloatArray
     replacement: bool = True
     #: How many relevant items the users of a cell have; by default one.
-    relevant: IntArray = field(default_factory=no_numbers)
+    relevant: IntArray = field(default_factory=_not_given)
     #: The place of a cell's targets among those of their user; 0 where it is not known.
-    place: IntArray = field(default_factory=no_numbers)
-    #: Which targets belong to one user; None where each has its own user, or it is not known.
-    whose: Whose | None = None
-    #: The mean over users of the sum of their targets' weights, where weights are for a metric.
+    place: IntArray = field(default_factory=_not_given)
+    #: How many users there are; by default as many as targets, or as follows from ``relevant``.
+    users: int = 0
+    #: Pairs of targets of one user; None where each target has its own user, or it is not known.
+    clusters: PairCounts | None = None
+    #: The metric that the weights are for, and the mean over users of the sum of their weights.
+    metric: Metric | None = None
     scale: float = 1.0
     #: Numbers of relevant items, and the weight of users with so many, where users have several.
     sizes: tuple[tuple[int, float], ...] = ()
     #: What is known of the items that targets share; None where each target has its own items.
-    pools: PoolCounts | None = None
+    shared: ItemCounts | None = None
+    #: What a cell's targets count together, and the sum over them of what each counts times what
+    #: all targets of its user do. By default a target counts 1; a metric may weigh them.
+    weight: FloatArray = field(default_factory=_not_given)
+    weight_squared: FloatArray = field(default_factory=_not_given)
 
     def __post_init__(self) -> None:
-        if not len(self.relevant):
-            object.__setattr__(self, "relevant", np.broadcast_to(np.int64(1), len(self.low)))
+        given: dict[str, Any] = {}
+        relevant = self.relevant
+        if not len(relevant):
+            relevant = given["relevant"] = np.broadcast_to(np.int64(1), len(self.low))
         if not len(self.place):
-            object.__setattr__(self, "place", (self.relevant == 1).astype(np.int8))
+            given["place"] = (relevant == 1).astype(np.int8)
+        for name, values in given.items():
+            object.__setattr__(self, name, values)
         check_lengths(self, _COLUMNS)
         check_cells(self)
-        check_weight_sums(self.weight, self.weight_squared)
-        place = merge_equal(self, _KEYS)
-        if self.whose is not None:
-            object.__setattr__(self, "whose", self.whose.moved(place))
+        if not len(self.weight):
+            object.__setattr__(self, "weight", self.count.astype(np.float64))
+            object.__setattr__(self, "weight_squared", self._squares(None))
+        merge_equal(self, _KEYS, _SUMS)
+        if not self.users:
+            users = round(float((self.count / self.relevant).sum()))
+            object.__setattr__(self, "users", users)
 
     # -- building ---------------------------------------------------------------------------
 
@@ -108,7 +114,6 @@ class RankCounts:
         *,
         items: npt.ArrayLike,
         sampled: npt.ArrayLike,
-        weights: npt.ArrayLike | None = None,
         count: npt.ArrayLike | None = None,
         users: npt.ArrayLike | None = None,
         places: npt.ArrayLike | None = None,
@@ -118,52 +123,45 @@ class RankCounts:
     ) -> RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
-        ``items`` and ``sampled`` are single numbers, or one for each rank. ``weights`` say how much
-        a target's user counts, and ``count`` how many targets a rank stands for. ``users`` names
-        the user of each rank: metrics are per user, and errors count users. Where the user's other
-        relevant items were left out (``filtered``), metrics are per target. ``places`` is the place
-        of a target among those of its user, if all of them were ranked against the same items.
-        Where a rank is only known to lie in a range, ``lowest`` is the first rank of the range and
-        ``ranks`` the last.
+        ``items`` and ``sampled`` are single numbers, or one for each rank. ``count`` says how many
+        targets a rank stands for. ``users`` names the user of each rank: metrics are per user, and
+        errors count users. Where the user's other relevant items were left out (``filtered``),
+        metrics are per target. ``places`` is the place of a target among those of its user, if all
+        of them were ranked against the same items. Where a rank is only known to lie in a range,
+        ``lowest`` is the first rank of the range and ``ranks`` the last.
         """
-        array = as_integer_array("ranks", ranks, hint="ranks start at 1")
-        if array.size == 0:
+        high = as_integer_array("ranks", ranks, hint="ranks start at 1")
+        if high.size == 0:
             raise RankError("ranks must hold at least one rank, got none")
-        plain = all(each is None for each in (weights, count, users, lowest))
+        plain = all(each is None for each in (count, users, lowest))
         if plain and np.ndim(items) == 0 and np.ndim(sampled) == 0:
             design = Law(items, sampled, replacement)  # type: ignore[arg-type]
-            return cls.from_histogram(count_ranks(array, design), design)
-        high = array.astype(np.int64, copy=False)
-        weight = as_weights(weights, array.size)
-        times = as_column("count", 1 if count is None else count, array.size)
-        keys: dict[str, Any] = {
-            "sampled": as_column("sampled", sampled, array.size),
-            "items": as_column("items", items, array.size),
-            "low": high if lowest is None else as_column("lowest", lowest, array.size),
+            return cls.from_histogram(count_ranks(high, design), design)
+        high = high.astype(np.int64, copy=False)
+        columns: dict[str, Any] = design_columns(items, sampled, high.size, replacement) | {
+            "low": high if lowest is None else as_column("lowest", lowest, high.size),
             "high": high,
+            "count": as_column("count", 1 if count is None else count, high.size),
         }
-        each = weight if count is None else times * weight
-        squared, whose = each if weights is None else each * weight, None
-        user = None if users is None else number_users(users, array.size)
-        stands_for = None if count is None else times
-        if user is not None and np.bincount(user, stands_for).max() > 1:
-            full = not replacement and bool((keys["sampled"] == keys["items"] - 1).all())
-            relevant, place = relevant_and_place(user, stands_for, high, places, full)
-            if filtered:
-                of_users: FloatArray = np.bincount(user, each).astype(np.float64)
-            else:
-                of_users = weights_of_users(weight, user, relevant)
-                keys |= {"relevant": relevant, "place": place}
-            # Each row is its own cell until equal cells are merged.
-            whose = Whose(user, slice(None), each, of_users)  # type: ignore[arg-type]
-            squared = each * np.bincount(user, each)[user]
+        if users is None:
+            return cls(**columns, replacement=replacement)
+        user = number_users(users, high.size)
+        if count is not None:
+            rows = np.repeat(np.arange(len(user)), columns["count"])
+            user, high = user[rows], high[rows]
+            columns = {name: values[rows] for name, values in columns.items()}
+            columns["count"] = np.ones(len(rows), dtype=np.int64)
+        if len(np.unique(user)) == len(user):
+            return cls(**columns, replacement=replacement)
+        if not filtered:
+            full = not replacement and bool((columns["sampled"] == columns["items"] - 1).all())
+            relevant, place = relevant_and_place(user, high, places, full)
+            columns |= {"relevant": relevant, "place": place}
         return cls(
-            **keys,
-            count=times,
-            weight=each,
-            weight_squared=squared,
+            **columns,
             replacement=replacement,
-            whose=whose,
+            users=len(np.unique(user)),
+            clusters=PairCounts.of_users(user, pair_keys(columns)),
         )
 
     @classmethod
@@ -195,30 +193,7 @@ class RankCounts:
             low=lows,
             high=as_integer_array("high", high).astype(np.int64),
             count=counts,
-            weight=counts.astype(np.float64),
-            weight_squared=counts.astype(np.float64),
             replacement=design.replacement,
-        )
-
-    @classmethod
-    def from_comparisons(
-        cls,
-        comparisons: Comparisons,
-        *,
-        ties: str = "random",
-        rng: Seed = 0,
-        replacement: bool = True,
-    ) -> RankCounts:
-        """Count targets, given how many sampled items beat each and how many tie with it."""
-        columns: dict[str, Any] = comparisons.ranked(ties, rng)
-        ranks, weight = columns.pop("rank"), columns["count"].astype(np.float64)
-        return cls(
-            **columns,
-            low=ranks,
-            high=ranks,
-            weight=weight,
-            weight_squared=weight,
-            replacement=replacement,
         )
 
     @classmethod
@@ -237,12 +212,18 @@ class RankCounts:
                 "counts must agree on replacement to be added, got some with and some without; "
                 "estimate them separately"
             )
-        whose = Whose.of_parts(counts) if any(part.whose for part in counts) else None
-        shared = [part.pools for part in counts if part.pools is not None]
+        alone = all(part.clusters is None for part in counts)
+        clusters = None if alone else PairCounts.merge(part.pairs() for part in counts)
+        shared = [part.shared for part in counts if part.shared is not None]
         if 0 < len(shared) < len(counts):
             raise DesignError("counts of shared and of own items must not be added; estimate apart")
-        pools = PoolCounts.merge(shared) if shared else None
-        return replace(counts[0], **joined(counts, _COLUMNS), whose=whose, pools=pools)
+        return replace(
+            counts[0],
+            **joined(counts, (*_KEYS, *_SUMS)),
+            users=sum(part.users for part in counts),
+            clusters=clusters,
+            shared=ItemCounts.merge(shared) if shared else None,
+        )
 
     def __add__(self, other: object) -> RankCounts:
         if not isinstance(other, RankCounts):
@@ -260,13 +241,6 @@ class RankCounts:
         return int(self.count.sum())
 
     @property
-    def users(self) -> int:
-        """Return the number of users; each target has its own user where users are not known."""
-        if self.whose is not None:
-            return len(self.whose.users)
-        return round(float((self.count / self.relevant).sum()))
-
-    @property
     def several(self) -> bool:
         """Return whether some user has several relevant items: metrics then weigh targets."""
         return bool((self.relevant > 1).any())
@@ -281,22 +255,36 @@ class RankCounts:
         refuse_joint(metric, places=bool((self.place > 0).all()))
         shares = metric.shares(self.relevant, self.place)
         weight = self.weight * shares
-        whose = None if self.whose is None else self.whose.scaled(shares)
-        users = float((self.weight / self.relevant).sum())
-        squared = self.weight_squared * shares**2
         ones = np.ones_like(self.low)
         return replace(
             self,
             weight=weight,
-            weight_squared=squared if whose is None else whose.squares(len(self)),
+            weight_squared=self._squares(metric),
             # The AUC of a rank depends on the number of the user's relevant items.
             relevant=self.relevant if metric.family is AUC else ones,
             place=ones,
-            whose=whose,
-            scale=float(weight.sum()) / users,
+            metric=metric,
+            scale=float(weight.sum()) / self._users_weight,
             sizes=self._sizes(),
-            pools=None if self.pools is None else self.pools.for_metric(metric),
+            shared=None if self.shared is None else self.shared.for_metric(metric),
         )
+
+    def _squares(self, metric: Metric | None) -> FloatArray:
+        """Return for each cell the sum of weights times that of all targets of the user.
+
+        Their sum is that of the squared weights of users. It gives the effective number of targets
+        if those of one user are taken as fully dependent.
+        """
+        shares = _shares(metric, self.relevant, self.place)
+        if self.clusters is None:
+            return np.asarray(self.count * self.relevant * shares**2)
+        pairs, keys = self.clusters, self.clusters.keys
+        weights = pairs.count * _shares(metric, keys[:, 3], keys[:, 4])[pairs.right]
+        found, place = distinct_rows(np.concatenate([keys, pair_keys(vars(self))]))
+        first, own = place[: len(keys)][pairs.left], place[len(keys) :]
+        of_users = np.bincount(first, weights, minlength=len(found))
+        targets = np.bincount(own, self.count, minlength=len(found))
+        return np.asarray(self.count * shares * (of_users / np.maximum(targets, 1))[own])
 
     def _sizes(self) -> tuple[tuple[int, float], ...]:
         """Return how much users with each number of relevant items weigh."""
@@ -320,19 +308,73 @@ class RankCounts:
 
     def take(self, cells: BoolArray) -> RankCounts:
         """Return some of the cells, without the users of their targets."""
-        columns = {name: getattr(self, name)[cells] for name in _COLUMNS}
-        return replace(self, **columns, whose=None, pools=None)
+        columns = {name: getattr(self, name)[cells] for name in (*_KEYS, *_SUMS)}
+        return replace(self, **columns, users=0, clusters=None, shared=None)
+
+    # -- users ------------------------------------------------------------------------------
+
+    @property
+    def _users_weight(self) -> float:
+        """Return the weight of all users."""
+        if self.metric is not None:
+            return float(self.weight.sum()) / self.scale
+        return float((self.weight / self.relevant).sum())
+
+    @property
+    def effective_users(self) -> float:
+        """Return the number of equally weighted users that would be as informative."""
+        if self.clusters is None:
+            return self.effective
+        return self._users_weight**2 / self.clusters.users
+
+    def pairs(self) -> PairCounts:
+        """Return the pairs of targets of one user; without others, each is one with itself."""
+        if self.clusters is not None:
+            return self.clusters
+        keys = pair_keys(vars(self))
+        return PairCounts.of_cells(keys, keys, self.count)
+
+    def on_pair_cells(self, scores: FloatArray, keys: IntArray) -> FloatArray:
+        """Return what a target in each of the pair cells adds to its user, less the mean.
+
+        ``scores`` are those of the cells of these counts. The weights of a metric are included. A
+        user with ``relevant`` targets has that many parts of the mean to lose.
+        """
+        mean = float(self.weight @ scores) / self._users_weight
+        asked = keys
+        if self.metric is not None:
+            asked = keys.copy()
+            asked[:, 4] = 1
+            if self.metric.family is not AUC:
+                asked[:, 3] = 1
+        found, place = distinct_rows(np.concatenate([asked, pair_keys(vars(self))]))
+        own = place[len(keys) :]
+        weight = np.bincount(own, self.weight, minlength=len(found))
+        total = np.bincount(own, self.weight * scores, minlength=len(found))
+        score = np.divide(total, weight, out=np.zeros(len(found)), where=weight > 0)
+        shares = _shares(self.metric, keys[:, 3], keys[:, 4])
+        added = shares * score[place[: len(keys)]] - mean / keys[:, 3]
+        return np.asarray(added / self._users_weight)
 
     def variance_of_mean(self, scores: FloatArray) -> float:
         """Return the variance, for newly drawn users, of the mean over users of the cells' scores.
 
         Where users have several targets, the scores of a user's targets add up by their weights.
         """
-        if self.whose is not None:
-            return self.whose.variance(scores)
+        if self.clusters is not None:
+            added = self.on_pair_cells(scores, self.clusters.keys)
+            few = self.users / max(self.users - 1, 1)
+            return max(self.clusters.inner(added, added), 0.0) * few
         total = float(self.weight.sum())
         deviations = scores - self.weight @ scores / total
         return self.scale**2 * float(self.weight_squared @ deviations**2) / total**2
+
+    def covariance_of_means(
+        self, scores: FloatArray, other: RankCounts, scores_of_other: FloatArray, both: PairCounts
+    ) -> float:
+        """Return the covariance of two models' means, given pairs of targets of one user."""
+        first = self.on_pair_cells(scores, both.keys)
+        return both.inner(first, other.on_pair_cells(scores_of_other, both.keys))
 
     @property
     def effective(self) -> float:
@@ -393,70 +435,73 @@ class RankCounts:
     # -- saving -----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to ``.npz`` or ``.json``, by the ending of the name, all or nothing."""
-        target = Path(path)
-        values = {"format": _FORMATS[0], "replacement": self.replacement}
-        values |= {name: getattr(self, name) for name in _COLUMNS} | as_arrays(self.whose)
-        if self.pools is not None:
-            values |= {f"pools_{name}": each for name, each in self.pools.arrays().items()}
-        fields: dict[str, Any] = {k: np.asarray(v) for k, v in values.items() if v is not None}
-        if target.suffix == ".json":
-            text = json.dumps({name: values.tolist() for name, values in fields.items()})
-            write_atomically(target, lambda file: file.write(text.encode()))
-        elif target.suffix == ".npz":
-            write_atomically(target, lambda file: np.savez_compressed(file, **fields))
-        else:
-            raise FileError(f"path must end in .npz or .json, got {str(path)!r}")
+        """Write to an ``.npz`` file, all or nothing."""
+        save_arrays(path, self.arrays())
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that a file keeps."""
+        fields: dict[str, Any] = {"format": _FORMAT, "replacement": self.replacement}
+        fields |= {"users": self.users} | {name: getattr(self, name) for name in _COLUMNS}
+        for name in ("clusters", "shared"):
+            if (part := getattr(self, name)) is not None:
+                fields |= {f"{name}_{key}": values for key, values in part.arrays().items()}
+        return {name: np.asarray(values) for name, values in fields.items()}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RankCounts:
         """Read what `save` wrote."""
-        source = repr(str(path))
-        try:
-            if Path(path).suffix == ".json":
-                return cls.from_json(Path(path).read_text(encoding="utf-8"), source)
-            with Path(path).open("rb") as file:
-                return cls.from_arrays(read_arrays(file, f"rank counts from {source}"), source)
-        except InputError:
-            raise
-        except (OSError, ValueError) as problem:
-            raise FileError(f"cannot read rank counts from {source}: {problem}") from problem
-
-    @classmethod
-    def from_json(cls, text: str, source: str) -> RankCounts:
-        """Read the JSON text that `save` wrote; ``source`` is its name in messages."""
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError) as problem:
-            raise FileError(f"{source} is not JSON: {problem}") from problem
-        if not isinstance(fields, dict):
-            raise FileError(f"{source} must hold a JSON object, got {type(fields).__name__}")
-        return cls.from_arrays(fields, source)
+        return cls.from_arrays(load_arrays(path), repr(str(path)))
 
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> RankCounts:
         """Take the fields that `save` wrote, and check them; ``source`` is for messages."""
-        marker = str(fields.get("format"))
-        if marker not in _FORMATS:
-            raise FileError(
-                f"{source} must hold {_FORMATS[0]}, got {marker}; write it with RankCounts.save"
-            )
-        new = set(_NEW_KEYS) - set(fields) if marker == _FORMATS[1] else set()
-        whole = [name for name in (*_KEYS, "count") if name not in new]
-        arrays = read_columns(fields, source, whole=whole, reals=("weight", "weight_squared"))
-        replacement = np.asarray(fields.get("replacement"))
+        check_format(fields, _FORMAT, source)
+        arrays = read_columns(fields, source, _COLUMNS)
+        replacement, users = (np.asarray(fields.get(name)) for name in ("replacement", "users"))
         if replacement.shape != () or replacement.dtype != bool:
             raise FileError(f"{source} must say true or false for replacement, got {replacement}")
-        if fields.get("stop") is not None:
-            raise FileError(
-                f"{source} must hold samples whose sizes do not depend on ranks, got samples that "
-                "grew until the target was beaten; these went with version 0.3"
-            )
-        whose = Whose.from_arrays(fields, source, len(arrays["low"]))
-        shared = {
-            name.removeprefix("pools_"): each
-            for name, each in fields.items()
-            if name.startswith("pools_")
-        }
-        pools = PoolCounts.from_arrays(shared, source) if shared else None
-        return cls(**arrays, replacement=bool(replacement), whose=whose, pools=pools)
+        if users.shape != () or users.dtype.kind not in "iu":
+            raise FileError(f"{source} must hold a whole number of users, got {users}")
+        of_pairs, of_items = (part_of(fields, f"{name}_") for name in ("clusters", "shared"))
+        clusters = PairCounts.from_arrays(of_pairs, source) if of_pairs else None
+        found = cls(
+            **arrays,
+            replacement=bool(replacement),
+            users=check_integer(f"users in {source}", users.item(), minimum=1, error=FileError),
+            clusters=clusters,
+            shared=ItemCounts.from_arrays(of_items, source) if of_items else None,
+        )
+        if clusters is not None:
+            cells = distinct_rows(pair_keys(vars(found)))[0]
+            if not np.array_equal(cells, clusters.keys):
+                raise FileError(f"{source} must hold pairs of the cells that it counts, got others")
+        return found
+
+
+def pair_keys(columns: Mapping[str, Any]) -> IntArray:
+    """Return the pair cell of each row, given the columns of cells."""
+    ranks: IntArray = columns["high"]
+    ones = np.ones(len(ranks), dtype=np.int64)
+    found = dict(columns) | {"bin": rank_bin(ranks)}
+    return np.stack([np.asarray(found.get(name, ones), dtype=np.int64) for name in PAIR_KEYS], 1)
+
+
+def design_columns(
+    items: npt.ArrayLike, sampled: npt.ArrayLike, size: int, replacement: bool
+) -> dict[str, IntArray]:
+    """Return the design of each target; sizes that were given one by one go onto a grid.
+
+    A catalogue of which all was compared keeps its size, and no other seems to be such a one.
+    """
+    drawn, sizes = as_column("sampled", sampled, size), as_column("items", items, size)
+    if np.ndim(items):
+        grid = size_on_grid(sizes)
+        if not replacement:
+            grid = np.where(sizes - 1 > drawn, np.maximum(grid, drawn + 2), sizes)
+        sizes = grid
+    return {"sampled": drawn, "items": sizes}
+
+
+def _shares(metric: Metric | None, relevant: IntArray, place: IntArray) -> FloatArray:
+    """Return how much targets count in the metric of their user; each 1 without a metric."""
+    return np.ones(len(relevant)) if metric is None else metric.shares(relevant, place)

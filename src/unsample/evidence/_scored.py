@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unsample._checks import BoolArray, FloatArray, IntArray, Seed, as_rng
 from unsample.errors import ScoreError
-from unsample.evidence._pools import PoolCounts, numbered
+from unsample.evidence._shared import ItemCounts, numbered
 from unsample.evidence._targets import Targets
 from unsample.evidence._ties import check_ties, rank_with_ties
 from unsample.evidence._users import number_users, relevant_and_place
@@ -95,11 +95,13 @@ def shared_targets(
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first.
 
     >>> found = shared_targets([2.0, 0.5], [1.0, 3.0, 0.0], items=100)
-    >>> found.ranks.tolist(), found.counts.pools
-    ([2, 3], PoolCounts(1 pool, sampled=3, 2 cells, 3 cells of items))
+    >>> found.ranks.tolist(), found.counts.shared.known
+    ([2, 3], True)
     """
     rule = check_ties(ties, whole=True)
-    aim, scores = _as_scores("own", own), _as_scores("others", others)
+    aim, scores = _as_numbers("own", own), _as_numbers("others", others)
+    if not aim.size or not scores.size:
+        raise ScoreError(f"own and others must hold scores, got {aim.size} and {scores.size}")
     if aim.ndim != 1 or scores.shape not in ((scores.shape[-1],), (len(aim), scores.shape[-1])):
         raise ScoreError(
             "others must be one score for each item, or a row of them for each target, got shape "
@@ -109,19 +111,19 @@ def shared_targets(
     names = np.arange(scores.shape[-1]) if pool is None else numbered(pool)
     user = np.arange(len(aim)) if users is None or filtered else number_users(users, len(aim))
     ones = np.ones(len(aim), dtype=np.int64)
-    relevant, place = relevant_and_place(user, ones, ones, None, False)
+    relevant, place = relevant_and_place(user, ones, None, False)
     ranks = np.empty(len(aim), dtype=np.int64)
     parts = []
     step = max(1, _ROOM // scores.shape[-1])
     for start in range(0, len(aim), step):
         rows = slice(start, start + step)
         met = scores if scores.ndim == 1 else scores[rows]
-        beats = beats_of(
+        beats = _beats_of(
             aim[rows], np.broadcast_to(met, (len(aim[rows]), len(names))), rule, generator
         )
         ranks[rows] = 1 + beats.sum(axis=1)
         parts.append(
-            PoolCounts.from_outcomes(beats, items=names, relevant=relevant[rows], place=place[rows])
+            ItemCounts.from_outcomes(beats, items=names, relevant=relevant[rows], place=place[rows])
         )
     return Targets(
         ranks,
@@ -130,29 +132,13 @@ def shared_targets(
         users=users,
         replacement=replacement,
         filtered=filtered,
-        pools=0,
-        outcomes=PoolCounts.merge(parts),
+        shared=ItemCounts.merge(parts),
     )
 
 
-def compare_lists(
-    query: IntArray, score: FloatArray, own: IntArray, others: BoolArray
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return for each target how many others of its query beat it, tie with it, and are there.
-
-    ``own`` are the rows of targets, and ``others`` tells which rows they are compared with. Query
-    and score are put into one number, so that one sorted array serves all queries.
-    """
-    level = np.unique(score, return_inverse=True)[1].reshape(-1)
-    height = int(level.max()) + 2
-    spot = query * height + level
-    ladder = np.sort(spot[others])
-    start, stop = (np.searchsorted(ladder, (query[own] + step) * height) for step in (0, 1))
-    below, upto = (np.searchsorted(ladder, spot[own], side=side) for side in ("left", "right"))
-    return stop - upto, upto - below, stop - start
-
-
-def beats_of(own: FloatArray, others: FloatArray, ties: str, rng: np.random.Generator) -> BoolArray:
+def _beats_of(
+    own: FloatArray, others: FloatArray, ties: str, rng: np.random.Generator
+) -> BoolArray:
     """Return which item beats which target; a target is placed anywhere among its ties."""
     aim = own[:, None]
     tied = others == aim
@@ -161,15 +147,6 @@ def beats_of(own: FloatArray, others: FloatArray, ties: str, rng: np.random.Gene
     elif ties == "optimistic":
         tied[:] = False
     return np.asarray((others > aim) | tied)
-
-
-def _as_scores(name: str, values: Any) -> FloatArray:
-    scores = np.asarray(values, dtype=np.float64)
-    if scores.ndim not in (1, 2) or scores.size == 0:
-        raise ScoreError(f"{name} must be a list or a matrix of scores, got shape {scores.shape}")
-    if np.isnan(scores).any():
-        raise ScoreError(f"{name} must not be NaN, got {int(np.isnan(scores).sum())} that are")
-    return scores
 
 
 def _as_numbers(name: str, values: Any) -> npt.NDArray[Any]:

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample.errors import DesignError, InputError
-from unsample.evidence._counts import RankCounts
-from unsample.evidence._pools import PoolCounts, numbered
+from unsample.errors import DesignError
+from unsample.evidence._counts import RankCounts, design_columns, pair_keys
+from unsample.evidence._shared import ItemCounts
 from unsample.evidence._users import number_users, relevant_and_place
 
 
@@ -30,10 +30,10 @@ class Targets:
     filtered: bool = False
     #: How relevant each target is, for metrics with grades.
     relevance: FloatArray | None = None
-    #: Which targets were ranked against the same items; None where each has its own items.
-    pools: npt.ArrayLike | None = None
-    #: Which item beats which target, where targets share their items and it was recorded.
-    outcomes: PoolCounts | None = None
+    #: What is known of the items that all targets share; None where each has its own items.
+    shared: ItemCounts | None = None
+    #: The first rank of the range in which each target lies, where ``ranks`` is only its last.
+    lowest: npt.ArrayLike | None = None
 
     @cached_property
     def relevant_and_place(self) -> tuple[IntArray, IntArray]:
@@ -44,9 +44,15 @@ class Targets:
             return ones, ones
         others = np.asarray(self.items) - 1
         full = not self.replacement and bool(np.all(np.asarray(self.sampled) == others))
-        return relevant_and_place(
-            number_users(self.users, size), ones, self.ranks, self.places, full
-        )
+        return relevant_and_place(number_users(self.users, size), self.ranks, self.places, full)
+
+    @property
+    def cells(self) -> IntArray:
+        """Return the pair cell of each target: see `PairCounts`."""
+        size = len(self.ranks)
+        design = design_columns(self.items, self.sampled, size, self.replacement)
+        relevant, place = self.relevant_and_place
+        return pair_keys({**design, "high": self.ranks, "relevant": relevant, "place": place})
 
     @cached_property
     def counts(self) -> RankCounts:
@@ -58,23 +64,14 @@ class Targets:
             users=self.users,
             places=self.places,
             filtered=self.filtered,
+            lowest=self.lowest,
             replacement=self.replacement,
         )
-        if self.pools is None:
+        if self.shared is None:
             return counts
-        if np.ndim(self.sampled) and np.ptp(np.asarray(self.sampled)):
-            raise DesignError("pools must be equally large, got targets of several sample sizes")
-        if np.shape(self.pools) not in ((), (len(self.ranks),)):
-            raise InputError(
-                f"pools must name a pool for each of the {len(self.ranks)} ranks, got shape "
-                f"{np.shape(self.pools)}"
+        if (counts.sampled != self.shared.sampled).any():
+            raise DesignError(
+                f"sampled must be the {self.shared.sampled} items that all targets share, got "
+                f"{int(counts.sampled[0])}"
             )
-        relevant, place = self.relevant_and_place
-        shared = self.outcomes or PoolCounts.without_outcomes(
-            np.asarray(self.ranks, dtype=np.int64),
-            numbered(np.broadcast_to(np.asarray(self.pools), len(self.ranks))),
-            sampled=int(np.max(self.sampled)),
-            relevant=relevant,
-            place=place,
-        )
-        return replace(counts, pools=shared)
+        return replace(counts, shared=self.shared)

@@ -1,33 +1,30 @@
 """From comparisons to ranks: the rank of a target if other items have exactly its score.
 
-A target's sampled rank follows from how many items beat it and how many tie with it. So a tie rule
-needs only the counts of these two numbers. Any engine can make them, in parts and in any order, and
-the random rule still gives the same ranks for a seed.
+A target's rank follows from how many items beat it and how many tie with it. The random rule
+places it among its ties by a hash of the seed, its user and its name. So every engine gives it the
+same rank, in any order and in any part of the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+import hashlib
+import warnings
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, Seed, as_index, as_rng, check_choice
-from unsample.errors import RankError
-from unsample.evidence._columns import check_lengths, joined, merge_equal, refuse_where
+from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
+from unsample.errors import UnsampleWarning
+from unsample.evidence._columns import distinct_rows
 
 TieRule: TypeAlias = Literal["random", "realistic", "optimistic", "pessimistic"]
 
 #: ``random`` places the target anywhere among its ties, ``realistic`` takes the mean of these
 #: places, ``optimistic`` the best and ``pessimistic`` the worst of them.
 TIE_RULES: tuple[TieRule, ...] = ("random", "realistic", "optimistic", "pessimistic")
-
-_KEYS = ("sampled", "items", "better", "tied")
-_COLUMNS = (*_KEYS, "count")
-#: The most places that the random rule draws at once: they take a gigabyte.
-_MOST_PLACES = 1 << 27
+#: Digits of a hash that make a number between 0 and 1, to the last bit.
+_DIGITS = 13
 
 
 def check_ties(ties: str, *, whole: bool = False) -> TieRule:
@@ -39,109 +36,123 @@ def check_ties(ties: str, *, whole: bool = False) -> TieRule:
 
 
 def rank_with_ties(
-    better: IntArray, equal: IntArray, ties: TieRule, rng: np.random.Generator
+    better: IntArray,
+    equal: IntArray,
+    ties: TieRule,
+    rng: Seed,
+    users: npt.ArrayLike | None = None,
+    targets: npt.ArrayLike | None = None,
 ) -> IntArray | FloatArray:
-    """Return ranks from how many items beat a target and how many others tie with it."""
+    """Return ranks from how many items beat a target and how many others tie with it.
+
+    Without names of ``targets``, equal rows of a user are numbered.
+    """
     if ties == "realistic":
         return 1.0 + better + equal / 2.0
     if ties == "optimistic":
         return 1 + better
     if ties == "pessimistic":
         return 1 + better + equal
-    return 1 + better + rng.integers(0, equal + 1)
+    names = tie_names(users, better, equal) if targets is None else targets
+    return 1 + better + tie_place(tie_seed(rng), users, names, equal)
 
 
-def place_halves(ranks: npt.ArrayLike, rng: Seed) -> npt.ArrayLike:
-    """Return ranks with each half rank moved to one of its two neighbours at random.
+def place_halves(
+    ranks: npt.ArrayLike, rng: Seed, users: npt.ArrayLike | None = None, ties: TieRule = "random"
+) -> npt.ArrayLike:
+    """Return ranks with each half rank moved to one of its two neighbours, as ``ties`` has it.
 
-    A half rank is the mean of the best and the worst rank among ties, as OGB and TGB give it.
+    A half rank is the mean of the best and the worst rank among ties, as OGB and TGB give it. A
+    warning says how many there were.
     """
-    array, generator = np.asarray(ranks), as_rng(rng)
-    if array.dtype.kind != "f":
+    array = np.asarray(ranks)
+    if array.dtype.kind != "f" or array.ndim != 1:
         return ranks
     with np.errstate(invalid="ignore"):
         half = (array % 1.0 == 0.5) & np.isfinite(array)
     if not half.any():
         return ranks
-    placed = array.copy()
-    placed[half] += generator.integers(0, 2, int(half.sum())) - 0.5
-    return placed
+    say_halves(int(half.sum()), ties)
+    better = (np.where(half, array, 1.5) - 1.5).astype(np.int64)
+    named = None if users is None or len(np.asarray(users)) != len(array) else users
+    placed = rank_with_ties(better, half.astype(np.int64), ties, rng, named)
+    return np.where(half, placed, array)
 
 
-@dataclass(frozen=True, eq=False)
-class Comparisons:
-    """How many targets were beaten by ``better`` items and tied with ``tied``, by design.
+def say_halves(number: int, ties: TieRule = "random") -> None:
+    """Warn that so many half ranks were taken as ties, if there are any."""
+    if number:
+        placed = "at random" if ties == "random" else f"by ties={ties!r}"
+        text = (
+            f"ranks must be whole, or half for a tie of two places, got half ranks ({number:,} "
+            f"times), which were placed {placed}; round them if they are no ties"
+        )
+        warnings.warn(text, UnsampleWarning, stacklevel=4)
 
-    The columns are equally long. Equal keys are merged and rows are sorted, so the same comparisons
-    always give the same object.
 
-    >>> two = np.array([2, 2])
-    >>> Comparisons(9 * two, 50 * two, two, two - 2, two).count
-    array([4])
+def tie_seed(rng: Seed) -> int:
+    """Return the number that stands for a seed where ties are broken by a hash."""
+    if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
+        as_rng(rng)
+        return int(rng)
+    return int(as_rng(rng).integers(1 << 62))
+
+
+def tie_place(
+    seed: int, users: npt.ArrayLike | None, targets: npt.ArrayLike, tied: npt.ArrayLike
+) -> IntArray:
+    """Return how many of the ``tied`` items come before each target, by a hash of its names.
+
+    The user is the empty text where there is none.
+
+    >>> tie_place(0, ["ann", "bob"], ["x", "y"], [3, 0])
+    array([3, 0])
     """
+    ties = np.asarray(tied, dtype=np.int64)
+    place = np.zeros(len(ties), dtype=np.int64)
+    rows = np.flatnonzero(ties)
+    target = np.asarray(targets)[rows].tolist()
+    user = [""] * len(rows) if users is None else np.asarray(users)[rows].tolist()
+    numbers = [_unit(f"{seed}|{who}|{what}") for who, what in zip(user, target, strict=True)]
+    place[rows] = np.floor(np.array(numbers) * (ties[rows] + 1))
+    return place
 
-    sampled: IntArray
-    items: IntArray
-    better: IntArray
-    tied: IntArray
-    count: IntArray
 
-    def __post_init__(self) -> None:
-        check_lengths(self, _COLUMNS)
-        for name in ("better", "tied", "count"):
-            column = getattr(self, name)
-            refuse_where(column < 0, f"{name} must not be negative", column, RankError)
-        merge_equal(self, _KEYS, ("count",))
+def _unit(text: str) -> float:
+    digest = hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+    return int(digest[:_DIGITS], 16) / 16.0**_DIGITS
 
-    @classmethod
-    def merge(cls, parts: Iterable[Comparisons]) -> Comparisons:
-        """Return the comparisons of all parts together."""
-        return cls(**joined(parts, _COLUMNS))
 
-    def __len__(self) -> int:
-        return len(self.better)
+def tie_uniforms(seed: int, users: npt.ArrayLike, targets: npt.ArrayLike, what: str) -> FloatArray:
+    """Return a number from 0 to 1 for each target, by a hash of its names and of what it is for."""
+    rows = zip(np.asarray(users).tolist(), np.asarray(targets).tolist(), strict=True)
+    return np.array([_unit(f"{seed}|{user}|{target}|{what}") for user, target in rows])
 
-    def ranked(self, ties: str = "random", rng: Seed = 0) -> dict[str, npt.NDArray[Any]]:
-        """Return columns ``rank``, ``sampled``, ``items`` and ``count``, under a tie rule.
 
-        The random rule places the targets of a row independently and uniformly among their ties.
-        """
-        rule = check_ties(ties)
-        if rule == "random":
-            return self._spread(as_rng(rng))
-        ranks = rank_with_ties(self.better, self.tied, rule, as_rng(rng))
-        between = ranks != np.floor(ranks)
-        if between.any():
-            raise RankError(
-                "ties must be random, optimistic or pessimistic where ranks are counted: "
-                f"the realistic rank of some targets lies between two ranks, such as "
-                f"{ranks[np.argmax(between)]}"
-            )
-        kept = {name: getattr(self, name) for name in ("sampled", "items", "count")}
-        return {"rank": ranks.astype(np.int64), **kept}
+def tie_names(
+    users: npt.ArrayLike | None, better: npt.ArrayLike, tied: npt.ArrayLike
+) -> npt.NDArray[np.str_]:
+    """Return names for targets that have none, of which only those with ties are needed.
 
-    def _spread(self, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        # If there are fewer targets than places they are placed one by one, otherwise all at once.
-        # So neither many targets nor many ties make it slow.
-        places = np.minimum(self.count, self.tied).astype(np.float64)
-        if places.sum() > _MOST_PLACES:
-            raise RankError(
-                f"ties must be optimistic or pessimistic where more than {_MOST_PLACES:,} places "
-                f"would be drawn at random, got {places.sum():,.0f}"
-            )
-        few = np.flatnonzero(self.count <= self.tied)
-        row = np.repeat(few, as_index(self.count[few]))
-        drawn = [(row, rng.integers(0, self.tied[row] + 1), np.ones(len(row), dtype=np.int64))]
-        many = self.count > self.tied
-        for ties in np.unique(self.tied[many]):
-            alike = np.flatnonzero(many & (self.tied == ties))
-            times = rng.multinomial(self.count[alike], np.full(ties + 1, 1.0 / (ties + 1)))
-            where, place = np.nonzero(times)
-            drawn.append((alike[where], place, times[where, place]))
-        row, place, count = (np.concatenate(column) for column in zip(*drawn, strict=True))
-        return {
-            "rank": self.better[row] + 1 + place,
-            "sampled": self.sampled[row],
-            "items": self.items[row],
-            "count": count,
-        }
+    Equal rows of a user are numbered, so that the order of the rows does not matter.
+
+    >>> tie_names(None, [4, 4, 7], [1, 1, 0]).tolist()
+    ['4:1:0', '4:1:1', '']
+    """
+    beaten, ties = np.asarray(better, dtype=np.int64), np.asarray(tied, dtype=np.int64)
+    names = np.full(len(ties), "", dtype="<U64")
+    rows = np.flatnonzero(ties)
+    if not len(rows):
+        return names
+    user = np.zeros(len(rows), dtype=np.int64)
+    if users is not None:
+        user = np.unique(np.asarray(users)[rows], return_inverse=True)[1].reshape(-1)
+    keys, place = distinct_rows(np.stack([user, beaten[rows], ties[rows]], axis=1))
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(len(keys)))
+    number = np.arange(len(rows)) - starts[place[order]]
+    names[rows[order]] = [
+        f"{better}:{tied}:{k}"
+        for (_, better, tied), k in zip(keys[place[order]].tolist(), number.tolist(), strict=True)
+    ]
+    return names

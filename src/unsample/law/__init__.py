@@ -1,7 +1,15 @@
 """P(what was seen given the global rank R), on any grid of ranks, and distributions of R itself."""
 
-from unsample.law._grid import RankDistribution, RankGrid, RankPoints, bin_weights, mean_over
+from unsample.law._grid import (
+    RankDistribution,
+    RankGrid,
+    RankPoints,
+    bin_starts,
+    bin_weights,
+    mean_over,
+)
 from unsample.law._law import LARGEST_URN, Law, as_better, check_sampler, draw_sampled_ranks
+from unsample.law._sizes import few_sizes
 
 __all__ = [
     "LARGEST_URN",
@@ -10,8 +18,10 @@ __all__ = [
     "RankGrid",
     "RankPoints",
     "as_better",
+    "bin_starts",
     "bin_weights",
     "check_sampler",
     "draw_sampled_ranks",
+    "few_sizes",
     "mean_over",
 ]

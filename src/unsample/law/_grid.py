@@ -2,8 +2,9 @@
 
 A metric@K depends on single ranks near the top, and a sample of n - 1 items sees the rest only
 blurred. So the first ranks and every K in use have their own bins. Further down a bin is as wide as
-``ratio`` of its rank, but never wider than a fraction of the sampling error of the rank there. So
-the number of bins grows with log N and the square root of n, not with N.
+a fraction of its rank, but never wider than a fraction of the sampling error of the rank there. So
+the number of bins grows with log N and the square root of n, not with N. There are two grids:
+`RankGrid.fine` and `RankGrid.coarse`.
 
 Averages over a bin are exact for polynomials up to degree five in the rank (`mean_over`), so a
 smooth function is averaged over a bin to about (width / rank)^6.
@@ -15,6 +16,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +34,18 @@ from unsample.errors import DesignError, InputError
 from unsample.metrics import Metric, parse
 
 
+class _Widths(TypedDict):
+    """How wide bins are: see `bin_starts`."""
+
+    single: int
+    ratio: float
+    blur: float
+
+
+_FINE = _Widths(single=64, ratio=0.0125, blur=0.2)
+_COARSE = _Widths(single=24, ratio=0.05, blur=0.5)
+
+
 @dataclass(frozen=True, eq=False)
 class RankGrid:
     """Bins ``low[b]..high[b]`` that cover the ranks ``1..items`` without gap or overlap."""
@@ -40,25 +54,24 @@ class RankGrid:
     items: int
 
     @classmethod
-    def build(
-        cls,
-        items: int,
-        *,
-        sampled: int = 0,
-        cutoffs: Iterable[int] = (),
-        ratio: float = 0.0125,
-        single: int = 64,
-        blur: float = 0.2,
-    ) -> RankGrid:
-        """Build the grid for a catalogue, the largest sample in use, and the cutoffs K in use.
+    def fine(cls, items: int, *, sampled: int = 0, cutoffs: Iterable[int] = ()) -> RankGrid:
+        """Return the bins of the papers' methods, which learn the mass of each bin by itself.
 
-        The first ``single`` ranks have their own bins. Further bins are at most as wide as
-        ``ratio`` of their rank, and ``blur`` times the standard error of a rank in the sample.
+        ``sampled`` is the sharpest sample in use, ``cutoffs`` are the K in use.
         """
+        return cls._build(items, sampled, cutoffs, _FINE)
+
+    @classmethod
+    def coarse(cls, items: int, *, sampled: int = 0, cutoffs: Iterable[int] = ()) -> RankGrid:
+        """Return the bins of all else: smooth curves and limits are as good on them."""
+        return cls._build(items, sampled, cutoffs, _COARSE)
+
+    @classmethod
+    def _build(cls, items: int, sampled: int, cutoffs: Iterable[int], width: _Widths) -> RankGrid:
         items = check_integer(
             "items", items, minimum=1, maximum=LARGEST_CATALOGUE, error=DesignError
         )
-        lows = np.array(_bin_starts(items, sampled, ratio, single, blur), dtype=np.int64)
+        lows = bin_starts(items, sampled=sampled, **width)
         kept = np.array([k + shift for k in cutoffs for shift in (0, 1)], dtype=np.int64)
         kept = kept[(kept >= 1) & (kept <= items)]
         return cls(np.union1d(lows, kept), items)
@@ -135,7 +148,7 @@ class RankDistribution:
                 f"ranks must hold values in 1..{items}, got "
                 + (f"{values[0]}..{values[-1]}" if values.size else "none")
             )
-        grid = RankGrid.build(items, cutoffs=values.tolist())
+        grid = RankGrid.fine(items, cutoffs=values.tolist())
         mass = np.zeros(len(grid))
         mass[grid.locate(values)] = counts / counts.sum()
         return cls(grid, mass)
@@ -254,8 +267,14 @@ def _plain_mean(
     return np.asarray(sums / count)
 
 
-def _bin_starts(items: int, sampled: int, ratio: float, single: int, blur: float) -> list[int]:
-    """Return the first rank of each bin: bins are as wide as their rank and the sample allow."""
+def bin_starts(
+    items: int, *, single: int, ratio: float, blur: float = 1.0, sampled: int = 0
+) -> IntArray:
+    """Return the first rank of each bin.
+
+    The first ``single`` ranks have bins of their own. Further bins are at most as wide as ``ratio``
+    of their rank and, where there is a sample, ``blur`` times the standard error of a rank in it.
+    """
     starts = list(range(1, min(single, items) + 1))
     others = max(items - 1, 1)
     low = len(starts) + 1
@@ -269,4 +288,4 @@ def _bin_starts(items: int, sampled: int, ratio: float, single: int, blur: float
             standard_error = others * math.sqrt(spread / sampled)
             width = min(width, blur * standard_error)
         low += max(1, int(width))
-    return starts
+    return np.array(starts, dtype=np.int64)

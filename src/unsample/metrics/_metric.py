@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample._spelling import check_cutoff, read_metric
+from unsample._spelling import check_cutoff, read_metric, split_metrics
 from unsample.errors import MetricError
 
 #: Every family that parses, by its name; `register` fills it.
@@ -242,10 +242,18 @@ def parse(name: str | Metric) -> Metric:
 
 
 def parse_all(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
-    """Return the metrics of these names, each name once, in the order given."""
-    if isinstance(names, str | Metric):
-        names = [names]
-    metrics = tuple(dict.fromkeys(parse(name) for name in names))
+    """Return the metrics of these names, each name once, in the order given.
+
+    >>> parse_all("NDCG@10, HR@5")
+    (NDCG@10, HR@5)
+    """
+    given = [names] if isinstance(names, str | Metric) else names
+    single = [
+        each
+        for name in given
+        for each in (split_metrics(name) if isinstance(name, str) else [name])
+    ]
+    metrics = tuple(dict.fromkeys(parse(name) for name in single))
     if not metrics:
         raise MetricError("metrics must name at least one metric, got none; try NDCG@10")
     return metrics

@@ -14,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from unsample import metrics as _metrics
@@ -54,7 +53,6 @@ from unsample.pages._charts import (
 )
 from unsample.pages._html import as_html
 from unsample.pages._sheet import health, is_sound, number
-from unsample.tables import read_counts, read_targets
 
 Answer: TypeAlias = Published | Plan | Estimates | Comparison
 #: What people put between thousands.
@@ -310,30 +308,19 @@ def _ranks(fields: Fields) -> Shown:
     by, candidates = fields.text("by"), fields.candidates()
     asked = fields.metrics()
     design = _options({**given, "candidates": candidates}, asked)
+    given |= {"metrics": asked or DEFAULT_METRICS, "candidates": candidates}
     if by is None and len(fields.files) == 1:
         (file,) = fields.files
-        counts = read_counts(file, **given)[""]
-        result = estimate(counts, metrics=asked or DEFAULT_METRICS, candidates=candidates)
+        result = estimate(file, **given)
         entry = result.entries[0]
         sentences = tuple(_estimated(each) for each in result.entries)
         chart = estimates_chart({"": result})
         command = ("estimate", file, *design)
         about = f"How sure is {entry.metric}?"
         return Shown(result, sentences, chart, command, about, _limits(entry, result))
-    if by is not None and len(fields.files) > 1:
-        raise InputError(f"by must be left out with {len(fields.files)} files, a model in each")
-    if by is not None:
-        (file,) = fields.files
-        models = read_targets(file, by=by, **given)
-        named: tuple[str, ...] = (file, "--by", by)
-    else:
-        places = {PurePath(file).stem: file for file in fields.files}
-        if len(places) < len(fields.files):
-            raise InputError("files must have different names: they name the models")
-        models = {name: read_targets(file, **given)[""] for name, file in places.items()}
-        named = tuple(f"{name}={file}" for name, file in places.items())
-    comparison = compare(models, metrics=asked or DEFAULT_METRICS, candidates=candidates)
-    command = ("compare", *named, *design)
+    comparison = compare(list(fields.files), by=by, **given)
+    named = () if by is None else ("--by", by)
+    command = ("compare", *fields.files, *named, *design)
     return Shown(comparison, comparison.sentences(), differences_chart(comparison), command)
 
 

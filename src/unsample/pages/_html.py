@@ -41,6 +41,7 @@ from unsample.pages._curves import Curves
 from unsample.pages._sheet import (
     Table,
     check_groups,
+    comparison_title,
     estimates_table,
     heading,
     health,
@@ -153,13 +154,11 @@ def page(result: object) -> Page:
 
 @page.register
 def _(result: Estimates) -> Page:
-    names = [metric.name for metric in result.metrics]
-    listed = ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and more"
     known = result.certainty is None and not result.drawn
     verb, kind = ("exact", "Exact") if known else ("estimate", "Full-catalogue")
     return Page(
         verb=verb,
-        title=f"{kind} {listed}",
+        title=f"{kind} {_listed(result)}",
         subtitle=heading(result),
         warnings=result.warnings,
         cards=result.entries if len(result.entries) <= _MOST_CARDS else (),
@@ -167,6 +166,11 @@ def _(result: Estimates) -> Page:
         about=result,
         settings=_settings(result),
     )
+
+
+def _listed(result: Estimates) -> str:
+    names = [metric.name for metric in result.metrics]
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and more"
 
 
 @page.register
@@ -202,7 +206,7 @@ def _(result: Published) -> Page:
     return replace(
         whole,
         verb="published",
-        title=f"From printed numbers to {whole.title.partition(' ')[2]} on the full catalogue",
+        title=f"From printed numbers to {_listed(result)} on the full catalogue",
         parts=(*whole.parts, Part("printed", "Printed numbers", tables=(printed,))),
     )
 
@@ -245,7 +249,7 @@ def _(result: Comparison) -> Page:
     return Page(
         verb="compare",
         title=f"Which of {len(result.models)} models is truly better?",
-        subtitle="; ".join([said.title[0].partition(", ")[2], *said.title[1:]]),
+        subtitle="; ".join(comparison_title(shown)),
         warnings=result.warnings,
         headline=said.verdicts,
         parts=(

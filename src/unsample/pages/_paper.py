@@ -26,6 +26,7 @@ from unsample.pages._sheet import (
     Sheet,
     Table,
     check_groups,
+    comparison_notes,
     differences_table,
     estimates_table,
     highest_values,
@@ -121,9 +122,7 @@ def _(result: Comparison) -> Sheet:
 
     methods = dict.fromkeys(m for held in result.estimates.values() for m in held.methods)
     made = f"{_made(methods, result.level)}; p corrected by {result.correction}"
-    # These columns are left out.
-    lines = [line for note in whole.notes for line in note.splitlines()]
-    said = "\n".join(line for line in lines if not line.startswith("best, a better"))
+    said = "\n".join(comparison_notes(result, shown, ranges=False))
     notes = [f"{made}; best values are bold", *([_DOUBTED] if doubted else []), said]
     return cited(
         replace(

@@ -196,10 +196,9 @@ def heading(result: Estimates) -> str:
     if counts.users != counts.total:
         each = "target, other relevant items left out" if result.filtered else "user"
         what += f" of {counts.users:,} users (metrics for each {each})"
-    if counts.pools is not None:
-        pools = len(counts.pools.pools)
-        shared = "one shared pool" if pools == 1 else f"{pools:,} shared pools"
-        return f"{what}, {shared} of {sampled} of {items} items"
+    if counts.shared is not None:
+        unknown = "" if counts.shared.known else " (which item beats which target is not known)"
+        return f"{what}, {sampled} of {items} items shared by all targets{unknown}"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"
     how = "with" if counts.replacement else "without"
@@ -256,38 +255,49 @@ def _(result: Comparison) -> Sheet:
         "best": lambda row: chances(row.least, row.most),
         "chance": lambda row: chances(row.chance, row.chance),
     }
-    learned, highest = is_learned(result), highest_values(shown)
+    highest = highest_values(shown)
+    models = f"{len(result.models)} models"
+    first, *others = comparison_title(shown)
+    return Sheet(
+        title=(f"{models}, {first}", *others),
+        verdicts=result.sentences(),
+        tables=(
+            Table.of(shown.standings, standings, "Models", "standing-table"),
+            differences_table(shown, is_learned(result)),
+        ),
+        notes=comparison_notes(result, shown),
+        warnings=result.warnings,
+    )
+
+
+def comparison_notes(
+    result: Comparison, shown: Comparison, *, ranges: bool = True
+) -> tuple[str, ...]:
+    """Return what the columns mean, without ``ranges`` not those of ranges of chances."""
+    learned = is_learned(result)
     agrees, chance = "the data", "if sampling misleads about all models alike"
     if learned:
         agrees += " and the shape"
         chance = "by data sets like those that the prior was learned from; a winner rests on it"
-    explained = {
-        "best, a better": f"the chance, from the least to the most that agree with {agrees}",
-        "chance": f"the chance {chance}",
-    }
+    explained = {"chance": f"the chance {chance}"}
+    if ranges:
+        words = f"the chance, from the least to the most that agree with {agrees}"
+        explained = {"best, a better": words} | explained
     if learned:
         explained["guaranteed, p"] = "by the shape alone; if that suffices, a winner is proven"
-    left_out = (
-        f"... the highest estimates of {len(result.models):,} models; the JSON output and to_frame "
-        "hold all of them"
-    )
-    legend = "\n".join(f"{name + ':':<16}{text}" for name, text in explained.items())
-    notes = [*([] if shown is result else [left_out]), legend]
+    notes = ["\n".join(f"{name + ':':<16}{text}" for name, text in explained.items())]
+    if shown is not result:
+        left_out = (
+            f"... the highest estimates of {len(result.models):,} models; the JSON output and "
+            "to_frame hold all of them"
+        )
+        notes.insert(0, left_out)
     if result.scored:
         each = ", ".join(f"{name} {scored:,}" for name, scored in shown.scored.items())
         notes.append(f"scores: {each}; {sum(result.scored.values()):,} in all")
     if any(isinstance(held, Published) for held in result.estimates.values()):
         notes.insert(0, "\n".join(map(str, shown.claims)))
-    return Sheet(
-        title=_comparison_title(shown, len(result.models)),
-        verdicts=result.sentences(),
-        tables=(
-            Table.of(shown.standings, standings, "Models", "standing-table"),
-            differences_table(shown, learned),
-        ),
-        notes=tuple(notes),
-        warnings=result.warnings,
-    )
+    return tuple(notes)
 
 
 def differences_table(shown: Comparison, learned: bool, *, brackets: bool = False) -> Table:
@@ -322,13 +332,13 @@ def highest_values(shown: Comparison) -> dict[str, float]:
     return {row.metric: row.value for row in sorted(shown.standings, key=lambda row: row.value)}
 
 
-def _comparison_title(shown: Comparison, models: int) -> tuple[str, ...]:
-    """Return what is compared; of each model where that comes from a paper."""
+def comparison_title(shown: Comparison) -> tuple[str, ...]:
+    """Return by what models are compared; of each model where that comes from a paper."""
     held = shown.estimates
     if any(isinstance(each, Published) for each in held.values()):
-        first = f"{models} models, compared by printed numbers"
+        first = "compared by printed numbers"
         return (first, *(f"{name}: {'; '.join(sheet(each).title)}" for name, each in held.items()))
-    return (f"{models} models, {heading(next(iter(held.values())))}, compared {shown.pairing}",)
+    return (f"{heading(next(iter(held.values())))}, compared {shown.pairing}",)
 
 
 def _winner(pair: Difference, learned: bool) -> str:

@@ -1,10 +1,10 @@
-"""Tables of ranks or scores to evidence: one reader, whatever holds the rows.
+"""Tables of ranks or scores to evidence, by one query, whatever holds the rows.
 
 A table is a file (CSV, TSV, JSON lines, Parquet, NPZ), standard input, a folder, a pattern or a
-list of files, or a frame of pandas, Polars, PyArrow, DuckDB or Spark. The same rows give the
-same counts, users, pairs and messages at every one of these doors.
+list of files, a frame of pandas, Polars, PyArrow, DuckDB or Spark, or a mapping of arrays. The same
+rows give the same counts and messages in every one of these forms.
 
-Three kinds of rows are understood:
+Four kinds of rows are understood:
 
 ``ranks``
     one target a row: ``rank`` (1 is the best, among sampled + 1 items);
@@ -12,34 +12,38 @@ Three kinds of rows are understood:
     one target a row: how many sampled items are ``better`` than it, and how many are ``tied``;
 ``scores``
     one scored item a row: ``user``, ``score`` and ``target`` (true for the user's target, false
-    for the items it is compared with), and possibly ``item``.
+    for the items it is compared with), and possibly ``item``;
+``lists``
+    one user a row: ``recommended`` (items, the best first) and ``relevant`` (the user's targets).
 
 Further columns: ``user`` (whose target it is: metrics are those of users, and errors count them),
 ``sampled`` and ``items`` (the design of the row, where designs differ) and ``count`` (how many
-targets a row of ranks or comparisons stands for).
-Scored rows tell ``sampled`` by their number; all targets of a user stand in one list, and are
-compared with the user's other items. A half rank is a tie of two places. A text file without a
-header holds one rank a line. Files that `RankCounts.save` wrote are recognised too.
-
-Engines count where the rows are, and only counts come back; plain files are read with numpy alone.
+targets a row of ranks or comparisons stands for). All targets of a user's scored rows stand in one
+list, and are compared with the user's other items. A half rank is a tie of two places. A text file
+without a header holds one rank a line. Files that `RankCounts.save` wrote, and tables of counts
+that the query of `sql` gave, are recognised too.
 """
 
-from unsample.tables._layout import ROWS
+from unsample.tables._layout import ROWS, Read
 from unsample.tables._read import (
-    is_frame,
-    is_table,
+    counts_of_partition,
     read_counts,
     read_full_ranks,
-    read_items,
+    read_pairs,
     read_targets,
 )
+from unsample.tables._sources import FILE_MODEL, is_table
+from unsample.tables._sql import sql
 
 __all__ = [
+    "FILE_MODEL",
     "ROWS",
-    "is_frame",
+    "Read",
+    "counts_of_partition",
     "is_table",
     "read_counts",
     "read_full_ranks",
-    "read_items",
+    "read_pairs",
     "read_targets",
+    "sql",
 ]

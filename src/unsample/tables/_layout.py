@@ -1,419 +1,310 @@
-"""Which column means what, what it must hold, and the words for what is wrong.
-
-A rule is written once and asked of arrays and of engines alike: both understand the same operators.
-"""
+"""Which column means what, what it must hold, and the words for what is wrong."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, TypeAlias
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import LARGEST_CATALOGUE, check_choice, check_integer, suggest
+from unsample._checks import (
+    LARGEST_CATALOGUE,
+    FloatArray,
+    Seed,
+    as_text_array,
+    check_choice,
+    check_integer,
+    suggest,
+)  # fmt: skip
 from unsample._gone import gone
-from unsample.errors import (
-    DesignError,
-    FileError,
-    GoneError,
-    InputError,
-    RankError,
-    ScoreError,
-    UnsampleWarning,
-)
-from unsample.evidence import Named, decoded
-
-#: The names that the column to group by, and one that might have been meant, have inside.
-LABEL, POOLED = "label", "pooled"
-#: How many targets a user of scored rows has.
-TARGETS = "targets"
-#: The number of an item that was drawn, where items have numbers and not names.
-DRAWN = "drawn"
-#: Kind of rows -> the columns it needs.
-_NEEDED = {
-    "ranks": ("rank",),
-    "comparisons": ("better", "tied"),
-    "scores": ("user", "score", "target"),
-    # Kinds that a reader asks for, never told by columns.
-    "negatives": ("user", DRAWN),
-}
-_OPTIONAL = {
-    "ranks": ("sampled", "items", "count", "user", "relevance", "pool"),
-    "comparisons": ("sampled", "items", "count", "user", "relevance", "pool"),
-    "scores": ("item", "items", "relevance", "pool"),
-    "negatives": ("target",),
-}
-#: Kinds of rows that tell ranks.
-ROWS = ("ranks", "comparisons", "scores")
-#: Roles whose columns may hold anything that can be compared for equality.
-NAMES = ("user", "item", "pool", LABEL, POOLED)
-ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*_NEEDED[kind], *_OPTIONAL[kind])))
-#: What a column that tells models apart is called, when nobody says so.
-_MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
-#: What can be added up without leaving 64 bits, and what can be squared and added up.
-_MOST_TARGETS, _HEAVIEST = 2.0**62, 1e100
-_DIVERGED = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
-_BEST = "1 is the best, and ranks among all items need no estimate (use unsample.exact)"
-_TOGETHER = "better and tied together are at most sampled"
+from unsample.errors import DesignError, FileError, GoneError, InputError, RankError, ScoreError
+from unsample.evidence import check_ties, rank_hint, tie_seed
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
+_OF_TARGETS = ("user", "sampled", "items", "count", "relevance")
+#: Kind of rows -> the columns it needs, and those it may have. A reader asks for the last two.
+COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "ranks": (("rank",), _OF_TARGETS),
+    "comparisons": (("better", "tied"), _OF_TARGETS),
+    "scores": (("score", "user", "target"), ("item", "items", "relevance")),
+    "lists": (("recommended", "relevant"), ("user", "sampled", "items")),
+    "full ranks": (("rank",), ("user", "items", "count", "relevance")),
+    "negatives": (("user", "item"), ("target",)),
+}
+ROWS = ("ranks", "comparisons", "scores", "lists")
+ROLES = tuple(dict.fromkeys(role for kind in COLUMNS.values() for each in kind for role in each))
+#: Roles whose columns hold lists.
+LISTS = ("recommended", "relevant")
+#: Roles whose columns hold names; of the last, nobody asked for it, but it may tell models apart.
+NAMES = ("model", "user", "item", "unasked")
+#: What a column that tells models apart is called, when nobody says so.
+MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
+#: How a number is written; what matches is then read without guessing.
+NUMBER = r"\s*[+-]?(([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF](inity)?)\s*"
+_FLAGS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is asked of a table: its design, and what its columns mean."""
+class Read:
+    """How a table is read.
 
-    items: int | None = None
-    sampled: int | None = None
+    ``columns`` names columns that are called otherwise, such as ``{"rank": "position"}``; ``rows``
+    says what a row holds (``"ranks"``, ``"comparisons"``, ``"scores"`` or ``"lists"``) where the
+    columns would allow several; ``ties`` and ``rng`` are the tie rule and its seed.
+    """
+
     columns: Mapping[str, str] | None = None
     rows: str | None = None
+    ties: str = "random"
+    rng: Seed = 0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a table: its design, how to read it, and what its ranks are."""
+
+    given: Mapping[str, int]
+    read: Read = Read()
     by: str | None = None
-    #: The kind of rows that a reader wants, whatever the columns are.
+    replacement: bool = True
+    filtered: bool = False
+    shared: bool = False
+    #: The kind of rows, where a reader asks for it.
     kind: str | None = None
 
-    @property
-    def design(self) -> dict[str, int | None]:
-        """Return the numbers of the design, where they are given."""
-        return {"items": self.items, "sampled": self.sampled}
+    @classmethod
+    def of(cls, items: int | None, sampled: int | None, *how: Any, **more: Any) -> Asked:
+        """Check the numbers that hold for all rows."""
+        given = {
+            name: check_integer(
+                name, value, minimum=least, maximum=LARGEST_CATALOGUE, error=DesignError
+            )
+            for name, value, least in (("items", items, 2), ("sampled", sampled, 1))
+            if value is not None
+        }
+        asked = cls(given, *how, **more)
+        check_ties(asked.read.ties, whole=True)
+        return asked
 
-    def check(self) -> None:
-        """Refuse numbers that no design has, and roles that no column can have."""
-        for name, value in self.design.items():
-            if value is not None:
-                least = 2 if name == "items" else 1
-                check_integer(
-                    name, value, minimum=least, maximum=LARGEST_CATALOGUE, error=DesignError
-                )
-        for role in self.columns or {}:
-            if self.kind is None:
-                check_choice("columns", role, ROLES)
-        if self.rows is not None:
-            check_choice("rows", self.rows, ROWS)
+    @cached_property
+    def seed(self) -> int:
+        """Return the number by which ties are broken."""
+        return tie_seed(self.read.rng)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The kind of rows, the table's column for each role it has, and the column to group by."""
+    """The kind of rows, and the table's column for each role it has."""
 
     rows: str
     columns: Mapping[str, str]
-    request: Request
-    #: By role, the names that the numbers in a column stand for, where names were numbered.
-    names: Mapping[str, npt.NDArray[np.bytes_]] = field(default_factory=dict, compare=False)
-
-    @classmethod
-    def find(
-        cls, present: Collection[str], source: str, request: Request, hint: str = ""
-    ) -> Layout:
-        """Choose the columns of ``source`` by their names, and those that the request names."""
-        named = request.columns or {}
-
-        def refuse(column: str) -> NoReturn:
-            near = hint or suggest(column, map(str, present))
-            if not near and column in ROLES:
-                near = f"if one of them is meant, name it: columns={{{column!r}: ...}} (--column)"
-            raise InputError(
-                f"{source} has no column {column!r}; its columns are: "
-                + (", ".join(map(str, present)) or "none")
-                + (f"; {near}" if near else "")
-            )
-
-        kind = request.kind or request.rows or _kind_of_rows(present, named, source, refuse)
-        if kind in ROWS and "weight" in present:
-            # It used to be read: without it the numbers would silently be others.
-            raise GoneError(gone("columns='weight'"))
-        roles = (*_NEEDED[kind], *_OPTIONAL[kind])
-        for role in named:
-            if role not in roles:
-                raise InputError(
-                    f"columns must be roles of {kind} rows ({', '.join(roles)}), got {role!r}"
-                )
-        chosen = {role: named.get(role, role) for role in roles}
-        chosen |= {} if request.by is None else {LABEL: request.by}
-        for role, column in chosen.items():
-            if column not in present and role in (*_NEEDED[kind], *named, LABEL):
-                refuse(column)
-        there = {role: column for role, column in chosen.items() if column in present}
-        if request.by is None and "user" in there:
-            unused = [name for name in _MODELS if name in present and name not in there.values()]
-            there |= {POOLED: unused[0]} if unused else {}
-        for name, given in request.design.items():
-            told = kind not in ROWS or (name, kind) == ("sampled", "scores")
-            if given is None and name not in there and not told:
-                raise DesignError(
-                    f"{name} must be given: pass {name}, or add a column {name!r} to {source}"
-                )
-        return cls(kind, there, request)
+    asked: Asked
 
     def __contains__(self, role: str) -> bool:
         return role in self.columns
 
-    def users_of(self, rows: Columns) -> Named | npt.NDArray[Any] | None:
-        """Return whose rows these are, by name; None where the table does not say."""
-        if "user" in rows and "user" in self.names:
-            return Named(rows["user"], self.names["user"])
-        return rows.get("user")
-
-    def text(self, role: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the names of a role for values that stand for them."""
-        return decoded(self.names[role][values]) if role in self.names else values
-
     @property
-    def scores(self) -> bool:
-        """Whether the rows are scored items."""
-        return self.rows == "scores"
+    def scored(self) -> bool:
+        """Whether targets stand in one list with all others of their user."""
+        return self.rows in ("scores", "lists")
 
-    @property
-    def labels(self) -> list[str]:
-        """Return the role to group by, if there is one."""
-        return [LABEL] if LABEL in self else []
-
-    @property
-    def users(self) -> list[str]:
-        """Return the roles that tell users apart."""
-        return [*self.labels, "user"]
-
-    @property
-    def keys(self) -> list[str]:
-        """Return the roles that groups of rows keep: all that tells two targets apart."""
-        if self.scores:
-            return self.labels
-        design = [role for role in ("sampled", "items") if role in self]
-        return [*self.labels, *_NEEDED[self.rows], *design]
-
-    @property
-    def read(self) -> dict[str, str]:
-        """Return the columns whose values are needed, by role."""
-        return {r: c for r, c in self.columns.items() if r != POOLED or not self.scores}
-
-    def rules(self) -> list[Rule]:
-        """Return what every row must keep; of scored rows, the target's alone has a design."""
-        rules = [rule for rule in _all_rules(self) if rule.role in self]
-        alone = ("items", "relevance") if self.scores else ()
-        return [replace(rule, of_targets=rule.role in alone) for rule in rules]
+    def is_name(self, role: str) -> bool:
+        """Return whether a column holds names."""
+        return role in NAMES and (role, self.rows) != ("item", "negatives")
 
 
-def _kind_of_rows(
-    present: Collection[str],
-    named: Mapping[str, str],
-    source: str,
-    refuse: Callable[[str], NoReturn],
-) -> str:
-    telling = {"ranks": "rank", "comparisons": "better", "scores": "score"}
-    columns = {kind: named.get(role, role) for kind, role in telling.items()}
-    found = [kind for kind, column in columns.items() if column in present]
-    if not found:
-        refuse(next((named[role] for role in telling.values() if role in named), "rank"))
-    if len(found) > 1:
-        raise InputError(
-            f"{source} has columns {' and '.join(repr(columns[kind]) for kind in found)}, which "
-            f"clash; say which to read: {' or '.join(f'rows={kind!r}' for kind in found)}"
-        )
-    return found[0]
+def find_layout(present: Collection[str], source: str, asked: Asked, hint: str = "") -> Layout:
+    """Choose the columns of ``source`` by their names, and those that are asked for."""
+    named, rows = asked.read.columns or {}, asked.kind
+    if asked.read.rows:
+        rows = check_choice("rows", asked.read.rows, ROWS)
+
+    def refuse(column: str) -> NoReturn:
+        near = hint or suggest(column, map(str, present))
+        if not near and column in ROLES:
+            near = f"if one of them is meant, name it: columns={{{column!r}: ...}} (--column)"
+        listed = ", ".join(map(str, present)) or "none"
+        text = f"{source} has no column {column!r}; its columns are: {listed}"
+        raise InputError(f"{text}; {near}" if near else text)
+
+    if rows is None:
+        telling = {kind: COLUMNS[kind][0][0] for kind in ROWS}
+        columns = {kind: named.get(role, role) for kind, role in telling.items()}
+        found = [kind for kind, column in columns.items() if column in present]
+        if len(found) > 1:
+            raise InputError(
+                f"{source} has columns {' and '.join(repr(columns[kind]) for kind in found)}, which"
+                f" clash; say which to read: {' or '.join(f'rows={kind!r}' for kind in found)}"
+            )
+        meant = [column for kind, column in columns.items() if column != telling[kind]]
+        rows = found[0] if found else refuse([*meant, "rank"][0])
+    if asked.kind is None and "weight" in present:
+        # It used to be read: without it the numbers would silently be others.
+        raise GoneError(gone("columns='weight'"))
+    needed, optional = COLUMNS[rows]
+    for role in named:
+        check_choice("columns", role, (*needed, *optional))
+    chosen = {role: named.get(role, role) for role in (*needed, *optional)}
+    chosen |= {"model": asked.by} if asked.by else {}
+    for role, column in chosen.items():
+        if column not in present and role in (*needed, *named, "model"):
+            refuse(column)
+    there = {role: column for role, column in chosen.items() if column in present}
+    design = {"scores": ("items",), "full ranks": ("items",), "negatives": ()}
+    for name in design.get(rows, ("items", "sampled")):
+        if name not in asked.given and name not in there:
+            raise DesignError(
+                f"{name} must be given: pass {name}, or add a column {name!r} to {source}"
+            )
+    unused = [name for name in MODELS if name in present and name not in there.values()]
+    if unused and asked.by is None and asked.kind is None and "user" in there:
+        there["unasked"] = unused[0]
+    return Layout(rows, there, asked)
 
 
-# -- rules ---------------------------------------------------------------------------------------
+# -- values --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Rule:
-    """What a column must hold: a value in every row, and where there are limits, within them.
+def checked(raw: Columns, layout: Layout, refused: Callable[[int], tuple[str, str]]) -> Columns:
+    """Return numbers as floats and names as text, and refuse a bad row.
 
-    The upper limit may depend on other columns. Of scored rows, some rules are for targets alone.
+    The rows may be those of a table, or its distinct rows as any engine gives them: numbers, or
+    text, of which only what is written as a number is taken for one. ``refused`` returns the name
+    of the source, and the place of a row in it.
     """
+    columns: Columns = {
+        role: values if role in LISTS else as_names(values) if layout.is_name(role)
+        else _numbers(role, values) for role, values in raw.items()
+    }  # fmt: skip
+    rules = _rules(layout, columns)
+    # The limits of ranks depend on the design.
+    for role in sorted(columns, key=lambda role: role not in ("sampled", "items")):
+        values = columns[role]
+        if role == "unasked":
+            continue
+        rule = rules.get(role, _Rule("a name in every row", hint="fill in or drop such rows"))
+        with np.errstate(invalid="ignore"):
+            if values.dtype.kind in "UO":
+                good = values != (None if role in LISTS else "")
+            else:
+                good = (values >= rule.low) & (values <= rule.most)
+                good &= True if rule.step is None else values % rule.step == 0
+        if layout.rows == "scores" and role in ("items", "relevance"):
+            good |= columns["target"] == 0
+        if not good.all():
+            row = int(np.argmin(good))
+            raise _complaint(rule, role, layout, raw[role][row], *refused(row))
+    return columns
 
-    role: str
+
+class _Rule(NamedTuple):
+    """What a column must hold: multiples of ``step`` from ``low`` to ``most``, or names."""
+
     text: str
     error: type[InputError] = InputError
     hint: str = ""
-    low: int | None = None
-    high: Any = None
-    #: What the values must be multiples of; None for any numbers.
+    low: float = -np.inf
+    most: Any = np.inf
     step: float | None = 1.0
-    of_targets: bool = False
-
-    def broken(self, values: Any) -> Any:
-        """Tell the rows that break the rule.
-
-        ``values`` has ``number(role)`` and ``missing(role)``: arrays, or expressions of an engine.
-        """
-        bad = values.missing(self.role)
-        if self.low is not None:
-            number = values.number(self.role)
-            most = self.high(values) if callable(self.high) else self.high
-            bad = bad | (number < self.low) | (number > most)
-            bad = bad | (number % self.step != 0) if self.step is not None else bad
-        return bad & (values.number("target") == 1) if self.of_targets else bad
 
 
-def kind_of_values(role: str) -> str:
-    """Return what a column must hold that holds no names."""
-    return "true or false (or 1 and 0)" if role == "target" else "numbers"
-
-
-def _all_rules(layout: Layout) -> list[Rule]:
-    """Return the rules of all roles; ranks must be possible under the design of their row."""
-    given = layout.request.sampled
-
-    def most(values: Any) -> Any:
-        return values.number("sampled") if "sampled" in layout else given
-
-    rank, others = "sampled + 1", "sampled"
-    if given is not None and "sampled" not in layout:
-        rank, others = f"{given + 1} ({rank})", f"{given} ({others})"
-    others = f"whole numbers from 0 to {others}"
-    names = (LABEL, "user", "item", "pool")
-    return [
-        *(Rule(role, "a name in every row", hint="fill in or drop such rows") for role in names),
-        Rule("target", kind_of_values("target"), low=0, high=1),
-        Rule("score", kind_of_values("score"), ScoreError, _DIVERGED),
-        *(rule for name in ("sampled", "items") for rule in _design_rules(layout, name)),
+def _rules(layout: Layout, columns: Columns) -> dict[str, _Rule]:
+    """Return what the columns must hold; limits may depend on other columns."""
+    given, largest = layout.asked.given, LARGEST_CATALOGUE
+    sampled: Any = given.get("sampled", columns.get("sampled", largest))
+    own = f"{sampled + 1} (sampled + 1)" if "sampled" in given else "sampled + 1"
+    others = (
+        f"whole numbers from 0 to {own.replace(' + 1', '').replace(str(sampled + 1), str(sampled))}"
+    )
+    diverged = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
+    fill, numbered = (
+        "fill in or drop such rows",
+        "items are numbered from 0; subtract 1 if yours start at 1",
+    )
+    grades = "drop rows of 0; grades count in full rankings (use unsample.exact)"
+    last = given.get("items", largest) - 1
+    rules = {
+        "target": _Rule("true or false (or 1 and 0)", low=0, most=1),
+        "score": _Rule("numbers", ScoreError, diverged, step=None),
         # A half is the mean of the best and the worst rank among ties.
-        Rule(
-            "rank",
-            f"whole or half numbers from 1 to {rank}",
+        "rank": _Rule(f"whole or half numbers from 1 to {own}", RankError, "", 1, sampled + 1, 0.5),
+        "better": _Rule(others, RankError, "", 0, sampled),
+        "tied": _Rule(
+            others,
             RankError,
-            _BEST,
-            1,
-            lambda v: most(v) + 1,
-            0.5,
+            "better and tied together are at most sampled",
+            0,
+            sampled - columns.get("better", 0),
         ),
-        Rule("better", others, RankError, low=0, high=most),
-        Rule("tied", others, RankError, _TOGETHER, 0, lambda v: most(v) - v.number("better")),
-        Rule(
-            DRAWN,
-            f"item numbers from 0 to {(layout.request.items or 1) - 1} (items - 1)",
-            hint="items are numbered from 0; subtract 1 if yours start at 1",
-            low=0,
-            high=(layout.request.items or 1) - 1,
-        ),
-        Rule("count", "whole numbers of at least 0", RankError, low=0, high=_MOST_TARGETS),
-        Rule("relevance", "numbers of at least 0", low=0, high=_HEAVIEST, step=None),
-    ]
-
-
-def _design_rules(layout: Layout, name: str) -> list[Rule]:
-    least, given = 2 if name == "items" else 1, layout.request.design[name]
-    text = f"whole numbers from {least} to {LARGEST_CATALOGUE}"
-    rules = [Rule(name, text, DesignError, low=least, high=LARGEST_CATALOGUE)]
-    if given is not None:
-        text = f"{given}, the number given as {name}"
-        rules.append(Rule(name, text, DesignError, "give one of them", given, given))
+        "count": _Rule("whole numbers of at least 0", RankError, "", 0, 2.0**53),
+        "relevance": _Rule("1 where ranks are sampled", InputError, grades, 1, 1),
+        **dict.fromkeys(LISTS, _Rule("a list in every row", hint=fill)),
+    }
+    if layout.rows == "full ranks":
+        rules["relevance"] = _Rule("numbers of at least 0", InputError, "", 0, 1e100, None)
+    if layout.rows == "negatives":
+        rules["item"] = _Rule(
+            f"item numbers from 0 to {last} (items - 1)", InputError, numbered, 0, last
+        )
+    for name, low in (("items", 2), ("sampled", 1)):
+        rules[name] = _Rule(f"whole numbers from {low} to {largest}", DesignError, "", low, largest)
+        if name in given:
+            text = f"{given[name]}, the number given as {name}"
+            rules[name] = _Rule(text, DesignError, "give one of them", given[name], given[name])
     return rules
 
 
-@dataclass(frozen=True)
-class ArrayValues:
-    """Columns that are arrays: names as text, missing ones empty; missing numbers NaN."""
-
-    columns: Columns
-
-    def number(self, role: str) -> Any:
-        """Return the numbers of a role."""
-        return self.columns[role].astype(np.float64, copy=False)
-
-    def missing(self, role: str) -> Any:
-        """Tell the rows that have no value."""
-        values = self.columns[role]
-        return values == "" if values.dtype.kind == "U" else np.isnan(values)
-
-
-def first_broken(rules: Sequence[Rule], columns: Columns) -> tuple[Rule, int] | None:
-    """Return the first rule that some row breaks, and the first such row."""
-    with np.errstate(invalid="ignore"):
-        for rule in rules:
-            bad = np.asarray(rule.broken(ArrayValues(columns)))
-            if bad.any():
-                return rule, int(np.argmax(bad))
-    return None
-
-
-# -- messages ------------------------------------------------------------------------------------
-
-
-def complaint(rule: Rule, layout: Layout, source: str, value: Any, place: str) -> InputError:
-    """Return the error about a row that breaks a rule."""
-    text = f"column {layout.columns[rule.role]!r} of {source} must hold {rule.text}, got "
-    return rule.error(text + show(value) + place + (f"; {rule.hint}" if rule.hint else ""))
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value is null, in any spelling: None, NaN, NA, or an empty text."""
-    if value is None or (isinstance(value, str) and not value):
-        return True
-    differs = value != value  # noqa: PLR0124 - NaN differs from itself, and NA refuses to say
-    return bool(differs) if isinstance(differs, bool | np.bool_) else True
-
-
-def show(value: Any) -> str:
-    """Write a value as it is written in every message, whatever holds it."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    if is_missing(plain):
-        return "no value"
+def _complaint(
+    rule: _Rule, role: str, layout: Layout, value: Any, source: str, place: str
+) -> InputError:
+    """Return the error about a value: a word in place of a number, or a wrong number."""
+    text, error, hint = rule[:3]
+    number = role not in LISTS and not layout.is_name(role)
+    if number and isinstance(value, str | bool | np.bool_):
+        if re.fullmatch(rf"{NUMBER}|(?i:nan)|\s*", str(value)):
+            value = None if str(value).strip().lower() in ("nan", "") else float(value)
+        elif role not in ("target", "score"):
+            text, error, hint = "numbers", FileError, "correct or drop such rows"
+    plain = value.item() if hasattr(value, "item") else value
+    if role == "rank" and isinstance(plain, int | float) and error is RankError:
+        hint = rank_hint(plain)
     if isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53:
-        return repr(int(plain))
-    return repr(plain)
-
-
-def wrong_user(values: Any, layout: Layout) -> Any:
-    """Tell the users of scored rows who have no target among other items."""
-    targets, others = values.number(TARGETS), values.number("sampled")
-    wrong = values.missing(TARGETS) | (targets < 1) | (others < 1)
-    if POOLED in layout:
-        wrong = wrong | (targets > 1)
-    sampled = layout.request.sampled
-    return wrong if sampled is None else wrong | (others != sampled)
-
-
-def user_complaint(layout: Layout, source: str, user: Mapping[str, Any]) -> InputError:
-    """Return the error about such a user."""
-    who = f"user {str(user['user'])!r}"
-    if layout.labels:
-        who += f" (with {layout.columns[LABEL]} {str(user[LABEL])!r})"
-    targets = 0 if is_missing(user[TARGETS]) else int(user[TARGETS])
-    if not targets:
-        return InputError(
-            f"each user of {source} must have a target, {who} has none; set "
-            f"{layout.columns['target']!r} in the row of the target"
-        )
-    if POOLED in layout and targets > 1:
-        column = layout.columns[POOLED]
-        return InputError(
-            f"users of {source} must stand in it once, {who} has {targets} targets; if column "
-            f"{column!r} tells models apart, pass by={column!r}"
-        )
-    if user["sampled"] < 1:
-        return DesignError(
-            f"each target of {source} must be compared with at least one other item, {who} has "
-            "the target's row alone"
-        )
-    return DesignError(
-        f"sampled is {layout.request.sampled} by argument, but {who} of {source} has "
-        f"{int(user['sampled'])} rows besides the target's; leave sampled out to take it from the "
-        "rows"
+        plain = int(plain)
+    missing = plain is None or plain == "" or plain != plain  # noqa: PLR0124 - NaN
+    got = "no value" if missing else repr(plain)
+    return error(
+        f"column {layout.columns[role]!r} of {source} must hold {text}, got {got}{place}"
+        + (f"; {hint}" if hint else "")
     )
 
 
-def check_same_roles(first: str, expected: Layout, name: str, found: Layout) -> None:
-    """Refuse a file of a table that has a column which another file lacks."""
-    for has, lacks, layouts in ((first, name, (expected, found)), (name, first, (found, expected))):
-        missing = [role for role in layouts[0].read if role not in (*layouts[1].read, POOLED)]
-        if missing:
-            column = layouts[0].columns[missing[0]]
-            raise FileError(f"{lacks} has no column {column!r}, which {has} has")
+def _numbers(role: str, values: npt.NDArray[Any]) -> FloatArray:
+    if values.dtype.kind in "iuf" or (values.dtype.kind == "b" and role == "target"):
+        return values.astype(np.float64)
+    return np.array([_number(role, cell) for cell in values.tolist()], dtype=np.float64)
 
 
-def warn_of_pooled_models(layout: Layout, source: str, fewest: int, most: int, models: int) -> None:
-    """Warn where every user stands in the table equally often for each of several models."""
-    if models > 1 and fewest == most and most % models == 0:
-        column = layout.columns[POOLED]
-        warnings.warn(
-            f"column {column!r} of {source} has {models} values and every user has {most} rows: "
-            "the models are pooled as if they were one; to tell them apart, pass "
-            f"by={column!r}",
-            UnsampleWarning,
-            stacklevel=2,
-        )
+def _number(role: str, cell: Any) -> float:
+    """Return the number that a cell holds; NaN where it holds none."""
+    if role == "target" and isinstance(cell, str | bool):
+        return _FLAGS.get(str(cell).strip().lower(), np.nan)
+    plain = isinstance(cell, int | float) and not isinstance(cell, bool)
+    written = isinstance(cell, str) and re.fullmatch(NUMBER, cell)
+    return float(cell) if plain or written else np.nan
+
+
+def as_names(values: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    """Return names as text; the empty one where there is none."""
+    if values.dtype.kind in "Uiu":
+        return values.astype(np.str_)
+    return as_text_array("names", [_name(value) for value in values.tolist()], error=FileError)
+
+
+def _name(value: Any) -> str:
+    if value is None or value != value or str(value) == "<NA>":  # noqa: PLR0124 - NaN
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

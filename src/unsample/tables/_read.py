@@ -1,76 +1,54 @@
-"""The doors: what a source stands for, and its rows as counts or targets."""
+"""Tables read: checked by their distinct rows, and counted by the engine that holds them."""
 
 from __future__ import annotations
 
-import io
-import os
-import shutil
-import sys
-import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
-from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from unsample._archives import open_plain, read_arrays
-from unsample._checks import LARGEST_CATALOGUE, IntArray, Seed, as_index, as_rng, check_choice
-from unsample._files import find_files, is_file
-from unsample.errors import FileError, InputError
+from unsample._checks import check_choice
+from unsample.errors import DesignError, FileError, InputError, UnsampleWarning
 from unsample.evidence import (
     NEGATIVES,
-    Comparisons,
-    PoolCounts,
+    ItemCounts,
+    ModelCounts,
     RankCounts,
     Targets,
-    TieRule,
     check_ties,
-    in_parts,
-    number_users,
     numbered,
-    rank_in_lists,
-    rank_with_ties,
+    say_halves,
 )
-from unsample.tables._arrays import (
-    PlainFile,
-    PlainTable,
-    check_users,
-    compare_scores,
-    failures_of,
-    have_several,
-    outcomes_by_item,
-    read_delimited,
-    read_json_lines,
-    read_named_arrays,
-    with_design,
+from unsample.tables._layout import (
+    MODELS,
+    ROLES,
+    Asked,
+    Columns,
+    Layout,
+    Read,
+    as_names,
+    checked,
+    find_layout,
 )
-from unsample.tables._gather import by_label, in_order
-from unsample.tables._layout import DRAWN, Columns, Layout, Request
+from unsample.tables._sources import Spark, Table, in_engine, open_source
+from unsample.tables._sql import COUNTS, Query
+from unsample.tables._targets import (
+    as_table,
+    copies,
+    count_rows,
+    is_complete,
+    of_table,
+    ranked,
+    repeated,
+    targets_of,
+)
 
-if TYPE_CHECKING:
-    from unsample.tables._frames import FrameTable
-
-#: What columns given one by one are called in messages.
-_ARRAYS = "the table"
-#: Ending of a name -> its format; other names (``.txt``) leave it to the content.
-_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".npz": "npz",
-    ".json": "json",
-}
-_MARKS = {b"PAR1": "parquet", b"PK\x03\x04": "npz"}
-_PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
-#: Bytes that tell a format.
-_START = 1 << 16
+#: More models than this are not counted side by side in one row a user.
+_MOST_COLUMNS = 8
 
 
 def read_counts(
@@ -78,15 +56,13 @@ def read_counts(
     *,
     items: int | None = None,
     sampled: int | None = None,
-    columns: Mapping[str, str] | None = None,
-    rows: str | None = None,
+    read: Read = Read(),  # noqa: B008 - frozen
     by: str | None = None,
-    ties: str = "random",
-    rng: Seed = 0,
+    pair: bool = False,
     replacement: bool = True,
     filtered: bool = False,
     negatives: str = "own",
-) -> dict[str, RankCounts]:
+) -> ModelCounts:
     """Count the ranks in a table, inside the engine that holds it where there is one.
 
     Parameters
@@ -94,56 +70,36 @@ def read_counts(
     source
         A path of a CSV, TSV, JSON lines, Parquet or NPZ file (text also as ``.gz`` or ``.xz``);
         ``"-"`` for standard input; a pattern such as ``"runs/*.parquet"``; a folder; a list of
-        paths; or a frame of pandas, Polars (eager or lazy), PyArrow, DuckDB or PySpark.
+        paths; a frame of pandas, Polars (eager or lazy), PyArrow, DuckDB or PySpark; a mapping of
+        arrays; or the table of counts that the query of `unsample.sql` gives.
     items, sampled
         The design, where it is not a column. Scored rows tell ``sampled`` by their number.
-    columns
-        Columns that have other names: ``{"rank": "position"}``.
-    rows
-        ``"ranks"``, ``"comparisons"`` or ``"scores"``, where the columns would allow several.
+    read
+        What columns are called, what rows hold, and the tie rule. The counts depend neither on the
+        engine nor on the order or the partitions of the rows.
     by
         A column to group by, such as ``model``.
-    ties, rng
-        The tie rule for comparisons and scores, and its seed. The counts depend neither on the
-        engine nor on the order or the partitions of the rows.
+    pair
+        Whether to count, of each two models, the ranks of the same user.
     replacement
         Whether the same item may be sampled twice for a target.
     filtered
         Whether the other relevant items of a user were left out, so that metrics are those of
         targets and not of users.
     negatives
-        ``"shared"`` where all targets were ranked against one pool of items. A column ``pool``
-        says which pool, where there are several. Scored rows with a column ``item`` tell which
-        item beats which target.
+        ``"shared"`` where all targets were ranked against one pool of items. Scored rows with a
+        column ``item`` tell which item beats which target.
 
     Returns
     -------
-    dict of str to RankCounts
+    ModelCounts
         Counts by the values of the column ``by``, sorted; under ``""`` without one. With a column
-        ``user``, the counts know which targets are of one user. The targets of scored rows stand
-        in one list with all others of their user, so that HR, MRR and AP can be told too.
+        ``user``, the counts know how many targets of one user are in which cells.
     """
-    request = Request(items, sampled, columns or None, rows, by)
-    rule = check_ties(ties)
-    with ExitStack() as stack:
-        table = open_table(source, request, stack)
-        if isinstance(table, RankCounts):
-            return {"": table}
-        shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
-        layout, batches = table.rows(one_by_one=shared, scored=shared)
-        first = next(batches)
-        if not shared and not have_several(first, layout):
-            compared = _compared(chain([first], batches))
-            with _named(table.name):
-                return _counted(compared, ties, rng, replacement)
-    found: dict[str, RankCounts] = {}
-    with _named(table.name):
-        groups = by_label(first)
-        del first
-        for label in sorted(groups):
-            reading = _Reading(table.name, layout, rule, as_rng(rng), replacement, filtered, shared)
-            found[label] = reading.targets(in_order(groups.pop(label))).counts
-    return found
+    shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
+    asked = Asked.of(items, sampled, read, by, replacement, filtered, shared)
+    with _opened(source, asked) as reading:
+        return reading.counts(pair)
 
 
 def read_targets(
@@ -151,360 +107,322 @@ def read_targets(
     *,
     items: int | None = None,
     sampled: int | None = None,
-    columns: Mapping[str, str] | None = None,
-    rows: str | None = None,
+    read: Read = Read(),  # noqa: B008 - frozen
     by: str | None = None,
-    ties: str = "random",
-    rng: Seed = 0,
     replacement: bool = True,
     filtered: bool = False,
     negatives: str = "own",
 ) -> dict[str, Targets | RankCounts]:
-    """Read a table target by target, with their users, for comparisons that pair them.
+    """Read a table target by target, where it has them; the parameters are those of `read_counts`.
 
-    The parameters are those of `read_counts`. Rows and the values of ``by`` keep their order; the
-    targets of scored rows are sorted by user. Saved counts, and tables with a column ``count``,
-    know no targets one by one: they come as counts.
+    Saved counts, tables of counts, and lists that do not hold all relevant items come as counts.
     """
-    request = Request(items, sampled, columns or None, rows, by)
-    rule = check_ties(ties)
-    with ExitStack() as stack:
-        table = open_table(source, request, stack)
-        if isinstance(table, RankCounts):
-            return {"": table}
-        shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
-        layout, batches = table.rows(one_by_one=True, scored=shared)
-        (found,) = batches
-    targets: dict[str, Targets] = {}
-    with _named(table.name):
-        if ("count" in layout and "user" not in layout) or rule == "realistic":
-            # Counting refuses ranks between two.
-            counts = _counted(_compared([found]), ties, rng, replacement)
-            if "count" in layout:
-                return {label: counts[label] for label in by_label(found)}
-        for label, group in by_label(found).items():
-            reading = _Reading(table.name, layout, rule, as_rng(rng), replacement, filtered, shared)
-            targets[label] = reading.targets(group)
-            _ = targets[label].counts  # says what is wrong with the design
-    return dict(targets)
+    shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
+    asked = Asked.of(items, sampled, read, by, replacement, filtered, shared)
+    with _opened(source, asked) as reading:
+        return reading.targets()
 
 
-def read_full_ranks(
-    source: Any,
-    *,
-    items: Any = None,
-    rng: Seed = 0,
-) -> Targets:
+def read_full_ranks(source: Any, *, items: Any = None, rng: Any = 0) -> Targets:
     """Read ranks in the full catalogue: columns ``rank``, ``user``, ``items``, ``relevance``.
 
     Half ranks are ties, placed at random. What the ranks must be is left to `unsample.exact`.
     """
-    # No rank is too large here: whoever takes them knows the catalogue.
-    request = Request(items, LARGEST_CATALOGUE, None, "ranks")
-    with ExitStack() as stack:
-        table = open_table(source, request, stack)
-        if isinstance(table, RankCounts):
-            raise InputError("full ranks must be given one by one, got saved counts")
-        layout, batches = table.rows(one_by_one=True)
-        (rows,) = batches
-    rows = _one_by_one(rows)
-    ranks = _ranks_of(rows, "random", as_rng(rng))
-    sizes = rows["items"]
-    return Targets(
-        ranks,
-        sizes,
-        sizes - 1,
-        layout.users_of(rows),
-        replacement=False,
-        relevance=rows.get("relevance"),
-    )
+    asked = Asked.of(items, None, Read(rng=rng), kind="full ranks")
+    with _opened(source, asked) as reading:
+        rows = ranked(repeated(reading.rows()), asked)
+    sizes: Any = asked.given.get("items", rows.get("items"))
+    sizes = np.broadcast_to(sizes, len(rows["rank"])).astype(np.int64)
+    grades = rows.get("relevance")
+    return Targets(rows["rank"], sizes, sizes - 1, rows.get("user"), False, relevance=grades)
 
 
-def read_items(source: Any, *, items: int, columns: Mapping[str, str] | None = None) -> Columns:
+def read_pairs(source: Any, *, items: int, columns: Mapping[str, str] | None = None) -> Columns:
     """Read rows of ``user`` and ``item`` (a number from 0 to items - 1), and maybe ``target``."""
-    for role in columns or {}:
-        check_choice("columns", role, ("user", "item", "target"))
-    named = {DRAWN if role == "item" else role: name for role, name in (columns or {}).items()}
-    request = Request(items, columns={DRAWN: "item", **named}, kind="negatives")
-    with ExitStack() as stack:
-        table = open_table(source, request, stack)
-        if isinstance(table, RankCounts):
-            raise InputError("a table of items must have a column item, got saved counts of ranks")
-        rows = table.records()
-    return {**rows, "item": rows[DRAWN].astype(np.int64, copy=False)}
+    with _opened(source, Asked.of(items, None, Read(columns), kind="negatives")) as reading:
+        rows = reading.rows()
+    return {**rows, "item": rows["item"].astype(np.int64)}
 
 
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """How rows become targets."""
+def counts_of_partition(frame: Any, **options: Any) -> Any:
+    """Count a part of a table that holds whole users, as a frame of its own kind.
 
-    source: str
-    layout: Layout
-    ties: TieRule
-    rng: np.random.Generator
-    replacement: bool
-    filtered: bool
-    shared: bool
-
-    def targets(self, rows: Columns) -> Targets:
-        """Return the targets of some rows, in their order."""
-        if self.layout.scores and "target" in rows:
-            return self._of_scored(rows)
-        return self._of_targets(rows)
-
-    def _of_scored(self, scored: Columns) -> Targets:
-        """Return the targets of scored rows, and which shared item beats which of them."""
-        compared = compare_scores(scored, self.layout)
-        check_users(compared, self.layout, self.source)
-        found = self._of_targets(with_design(compared, self.layout))
-        pools = outcomes_by_item(scored, compared, self.layout, self.ties, self.rng)
-        if pools is None or len(found.ranks) != len(compared["better"]):
-            return found
-        relevant, place = found.relevant_and_place
-        parts = [
-            PoolCounts.from_outcomes(
-                beats,
-                items=items,
-                pool=int(numbered(np.asarray(found.pools)[members[:1]])[0]) if self._named else 0,
-                relevant=relevant[members],
-                place=place[members],
-            )
-            for members, items, beats in pools
-        ]
-        return replace(found, outcomes=PoolCounts.merge(parts))
-
-    @property
-    def _named(self) -> bool:
-        return "pool" in self.layout
-
-    def _of_targets(self, rows: Columns) -> Targets:
-        rows = _one_by_one(rows)
-        if "relevance" in rows:
-            graded = ~np.isin(rows["relevance"], (0, 1))
-            if graded.any():
-                raise InputError(
-                    "relevance must be 0 or 1 where ranks are sampled, got "
-                    f"{rows['relevance'][np.argmax(graded)]:g}; grades count in full rankings: use "
-                    "unsample.exact, or design='certified'"
-                )
-            rows = {role: values[rows["relevance"] > 0] for role, values in rows.items()}
-        ranks, users = _ranks_of(rows, self.ties, self.rng), self.layout.users_of(rows)
-        items, sampled, places = rows["items"], rows["sampled"], None
-        if self.layout.scores and len(ranks):
-            assert users is not None
-            user = number_users(users, len(ranks))
-            relevant = np.bincount(as_index(user))[user]
-            if self.filtered:
-                items = items - relevant + 1
-            elif (relevant > 1).any():
-                ranks, sampled, places = rank_in_lists(
-                    ranks - 1,
-                    user,
-                    rows["score"],
-                    items=items,
-                    sampled=sampled,
-                    replacement=self.replacement,
-                    rng=self.rng,
-                )
-        request = self.layout.request
-        plain = places is None and not self.filtered
-        return Targets(
-            ranks,
-            request.items if plain and request.items is not None else items,
-            request.sampled if plain and request.sampled is not None else sampled,
-            users,
-            self.replacement,
-            places=places,
-            filtered=self.filtered,
-            relevance=rows.get("relevance"),
-            pools=rows.get("pool", 0 if self.shared else None),
-        )
+    For ``mapInPandas``, Ray's ``map_batches`` and Dask's ``map_partitions``: the rows of all parts
+    together are a table of counts, which `unsample.estimate` and `unsample.compare` take. The
+    frame is one of pandas or Polars, and the options are those of `read_counts`, without
+    ``filtered`` and ``negatives``.
+    """
+    return type(frame)(as_table(read_counts(frame, pair=True, **options)))
 
 
-def _one_by_one(rows: Columns) -> Columns:
-    """Return a row for each target, where some rows stand for several."""
-    if "count" not in rows:
-        return rows
-    times = as_index(rows["count"])
-    return {role: np.repeat(values, times) for role, values in rows.items()}
-
-
-def _ranks_of(rows: Columns, ties: TieRule, rng: np.random.Generator) -> IntArray:
-    """Return the rank of each target, some at a time."""
-    ranks = np.empty(len(rows["better"]), dtype=np.int64)
-    for some in in_parts(len(ranks)):
-        better, tied = (rows[role][some].astype(np.int64) for role in ("better", "tied"))
-        ranks[some] = rank_with_ties(better, tied, ties, rng)
-    return ranks
-
-
-def _compared(batches: Iterable[Columns]) -> dict[str, Comparisons]:
-    """Return the rows of each label as comparisons."""
-    parts: dict[str, list[Comparisons]] = {}
-    some = (
-        {role: values[rows] for role, values in batch.items()}
-        for batch in batches
-        for rows in in_parts(len(batch["better"]))
-    )
-    for batch in some:
-        batch.setdefault("count", np.ones(len(batch["better"]), dtype=np.int64))
-        for label, group in by_label(batch).items():
-            columns = {field.name: group[field.name] for field in fields(Comparisons)}
-            parts.setdefault(label, []).append(Comparisons(**columns))
-    return {label: Comparisons.merge(parts[label]) for label in sorted(parts)}
-
-
-def _counted(
-    compared: Mapping[str, Comparisons], ties: str, rng: Seed, replacement: bool
-) -> dict[str, RankCounts]:
-    return {
-        label: RankCounts.from_comparisons(found, ties=ties, rng=rng, replacement=replacement)
-        for label, found in compared.items()
-    }
-
-
-def is_frame(value: object) -> bool:
-    """Return whether ``value`` is a table with named columns, without importing anything."""
-    # The class is asked, because a lazy frame would have to find out to answer.
-    return any(hasattr(type(value), name) for name in ("columns", "column_names"))
-
-
-def is_table(value: object) -> bool:
-    """Return whether ``value`` stands for a table: paths, a frame, or a mapping of columns."""
-    if isinstance(value, Mapping):
-        return True
-    paths = value if isinstance(value, list | tuple) and value else [value]
-    return all(isinstance(path, str | os.PathLike) for path in paths) or is_frame(value)
+# -- what is read ----------------------------------------------------------------------------------
 
 
 @contextmanager
-def _named(table: str) -> Iterator[None]:
-    """Name the table in messages about its rows as a whole."""
-    try:
-        yield
-    except InputError as problem:
-        raise type(problem)(f"{table}: {problem}") from problem
+def _opened(source: Any, asked: Asked) -> Iterator[_Reading]:
+    """Give a source as it is to be read, as long as it is."""
+    with ExitStack() as stack:
+        named = [*(asked.read.columns or {}).values(), *([asked.by] if asked.by else [])]
+        table = open_source(source, (*ROLES, *MODELS, *COUNTS, "weight", *named), stack)
+        stack.enter_context(table.told())
+        before = _counted_before(table, asked)
+        layout = _layout_of(table, asked) if before is None else Layout("ranks", {}, asked)
+        if layout.scored and table.engine is None:
+            table = in_engine(table, stack)
+        yield _Reading(table, layout, before)
 
 
-# -- which files ---------------------------------------------------------------------------------
-
-
-class _File(NamedTuple):
-    """A file that is there, and what messages call it."""
-
-    path: Path
-    name: str
-
-
-def open_table(
-    source: Any, request: Request, stack: ExitStack
-) -> PlainTable | FrameTable | RankCounts:
-    """Return the table that a source stands for, or the counts that were saved there.
-
-    What must be cleaned up after reading goes onto the ``stack``.
-    """
-    request.check()
-    if isinstance(source, Mapping):
-        arrays = {str(name): np.asarray(values) for name, values in source.items()}
-        return PlainTable(_ARRAYS, iter([read_named_arrays(arrays, _ARRAYS)]), request)
-    several = isinstance(source, list | tuple)
-    paths = list(source) if several else [source]
-    if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
-        from unsample.tables._frames import FrameTable
-
-        return FrameTable.of(source, request)
-    files = [file for path in paths for file in _files_of(os.fspath(path), stack)]
-    name = files[0].name if len(files) == 1 else ", ".join(repr(os.fspath(p)) for p in paths)
-    kinds = {_format_of(file): file.name for file in files}
-    if len(kinds) > 1:
-        found = " and ".join(f"{file} ({kind})" for kind, file in kinds.items())
-        raise FileError(f"{name} must be files of one format, got {found}; name fewer of them")
-    (kind,) = kinds
-    if kind == "parquet":
-        from unsample.tables._frames import open_parquet
-
-        return open_parquet(name, files, request)
-    if kind == "json" or (kind == "npz" and "format" in _arrays_of(files[0])):
-        return _saved_counts(name, files, kind, request)
-    opened = _plain_files(files, kind)
-    stack.callback(opened.close)
-    return PlainTable(name, opened, request)
-
-
-def _files_of(path: str, stack: ExitStack) -> list[_File]:
-    """Return the files that a path, a pattern or a folder stands for, sorted."""
-    if path == "-":
-        return [_File(_spooled(sys.stdin.buffer, stack), "standard input")]
-    files = find_files(path)
-    if not is_file(files[0]):  # what can be read only once
-        with files[0].open("rb") as pipe:
-            return [_File(_spooled(pipe, stack), repr(path))]
-    if is_file(path):
-        return [_File(Path(path), repr(path))]
-    return [_File(file, repr(str(file))) for file in files]
-
-
-def _spooled(stream: Any, stack: ExitStack) -> Path:
-    """Write what can be read only once to a file."""
-    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="unsample-"))) / "table"
-    with path.open("wb") as file:
-        shutil.copyfileobj(stream, file)
-    return path
-
-
-# -- which format --------------------------------------------------------------------------------
-
-
-def _format_of(file: _File) -> str:
-    """Return the format of a file: its content tells, then its name."""
-    with failures_of(file.name), open_plain(file.path) as stream:
-        start = stream.read(_START)
-    if not start:
-        raise FileError(f"{file.name} is empty; a table starts with the names of its columns")
-    for mark, kind in _MARKS.items():
-        if start.startswith(mark):
-            return kind
-    for mark, ending in _PACKED.items():
-        if start.startswith(mark):
-            raise FileError(
-                f"{file.name} is compressed; give a file whose name ends in {ending}, or unpack it"
+def _counted_before(table: Table, asked: Asked) -> ModelCounts | None:
+    """Return counts that were saved, or that the query of `sql` made."""
+    first, engine = table.parts[0], table.engine
+    if "format" in first.arrays:
+        if asked.given or asked.by or asked.read.columns or asked.read.rows:
+            raise InputError(
+                f"by, items, sampled and read must be left out with {table.name}, which holds "
+                "saved counts and so knows its designs"
             )
-    packed = file.path.suffix.lower() in _PACKED.values()
-    by_name = _SUFFIXES.get((file.path.with_suffix("") if packed else file.path).suffix.lower())
-    first = start.lstrip().split(b"\n", 1)[0]
-    if by_name is None and first.startswith(b"{"):
-        return "json" if b'"unsample.RankCounts' in start else "jsonl"
-    return by_name or ("tsv" if b"\t" in first else "csv")
+        return ModelCounts({"": RankCounts.from_arrays(first.arrays, table.name)}, {})
+    if not {*COUNTS} <= {*first.kinds}:
+        return None
+    if engine is None:
+        return of_table({name: first.arrays[name].astype(object) for name in COUNTS}, asked)
+    names = ", ".join(map(engine.dialect.name, COUNTS))
+    rows = " UNION ALL ".join(f"SELECT {names} FROM {part.rows}" for part in table.parts)
+    return of_table(engine.ask(rows), asked)
 
 
-def _plain_files(files: Sequence[_File], kind: str) -> Generator[PlainFile]:
-    for file in files:
-        if kind == "npz":
-            yield read_named_arrays(_arrays_of(file), file.name)
-            continue
-        newline = "\n" if kind == "jsonl" else ""
-        with (
-            open_plain(file.path) as stream,
-            io.TextIOWrapper(stream, encoding="utf-8-sig", newline=newline) as text,
-        ):
-            if kind == "jsonl":
-                yield read_json_lines(text, file.name)
-            else:
-                yield read_delimited(text, "\t" if kind == "tsv" else ",", file.name)
+def _layout_of(table: Table, asked: Asked) -> Layout:
+    """Return the layout of the first part; all parts must have its columns."""
+    layouts = {
+        part.name: find_layout(list(part.kinds), part.name, asked, part.hint)
+        for part in table.parts
+    }
+    name, first = next(iter(layouts.items()))
+    for other, layout in layouts.items():
+        for has, one, lacks, two in ((name, first, other, layout), (other, layout, name, first)):
+            for role, column in one.columns.items():
+                if role not in (*two.columns, "unasked"):
+                    raise FileError(f"{lacks} has no column {column!r}, which {has} has")
+    known = [role for role in first.columns if all(role in each for each in layouts.values())]
+    return replace(first, columns={role: first.columns[role] for role in known})
 
 
-def _arrays_of(file: _File) -> dict[str, Any]:
-    with file.path.open("rb") as stream:
-        return read_arrays(stream, file.name)
+@dataclass
+class _Reading:
+    """A table that is opened, and what is asked of it."""
 
+    table: Table
+    layout: Layout
+    counted: ModelCounts | None = None
 
-def _saved_counts(name: str, files: Sequence[_File], kind: str, request: Request) -> RankCounts:
-    if request != Request():
-        raise InputError(
-            f"by, items, sampled, columns and rows must be left out with {name}, which holds "
-            "saved counts and so knows its designs"
+    def rows(self) -> Columns:
+        """Return the checked rows, one by one."""
+        columns, engine, parts = self.layout.columns, self.table.engine, []
+        for part in self.table.parts:
+            raw = {role: part.arrays.get(column, np.empty(0)) for role, column in columns.items()}
+            if engine is not None:
+                quoted = {engine.dialect.name(role): role for role in columns}
+                named = (
+                    f"{engine.dialect.name(columns[r])} AS {name}" for name, r in quoted.items()
+                )
+                raw = engine.ask(f"SELECT {', '.join(named)} FROM {part.rows}")
+            parts.append(checked(raw, self.layout, partial(_place_in, part)))
+        found = {role: np.concatenate([part[role] for part in parts]) for role in parts[0]}
+        if not all(map(len, found.values())):
+            raise InputError(f"{self.table.name} has no rows")
+        return _noticed(found, self.layout, self.table.name)
+
+    def targets(self) -> dict[str, Targets | RankCounts]:
+        """Return targets one by one where the table has them."""
+        if self.counted is not None:
+            return dict(self.counted)
+        rows = _Counting(self).targets() if self.layout.scored else self.rows()
+        found = targets_of(rows, self.layout)
+        return {
+            name: each.counts
+            if each.lowest is not None
+            else replace(each, shared=self._shared(each.sampled))
+            for name, each in found.items()
+        }
+
+    def _shared(self, sampled: Any) -> ItemCounts | None:
+        return (
+            ItemCounts.without_outcomes(int(np.max(sampled))) if self.layout.asked.shared else None
         )
-    if kind == "npz":
-        return RankCounts.merge(RankCounts.from_arrays(_arrays_of(f), f.name) for f in files)
-    texts = ((file.path.read_text(encoding="utf-8", errors="replace"), file.name) for file in files)
-    return RankCounts.merge(RankCounts.from_json(text, name) for text, name in texts)
+
+    def counts(self, pair: bool) -> ModelCounts:
+        """Return the counts, and those of pairs of models if asked for."""
+        if self.counted is not None:
+            return self.counted
+        items: dict[str, ItemCounts] = {}
+        if self.table.engine is None:
+            found = count_rows(self.rows(), self.layout, pair=pair)
+        else:
+            found, items = _Counting(self).counts(pair)
+        models = {
+            name: replace(each, shared=items.get(name) or self._shared(each.sampled))
+            for name, each in found.items()
+        }
+        return ModelCounts(models, found.between)
+
+
+def _place_in(part: Any, row: int) -> tuple[str, str]:
+    return part.name, part.place(row)
+
+
+def _noticed(rows: Columns, layout: Layout, name: str) -> Columns:
+    """Warn of half ranks, and of a column by which models may be meant, in equally many rows."""
+    times = rows.get("times", np.ones(len(next(iter(rows.values())))))
+    if "rank" in rows:
+        ties = check_ties(layout.asked.read.ties, whole=True)
+        say_halves(int(times[rows["rank"] % 1 > 0].sum()), ties)
+    if "unasked" in rows:
+        column = layout.columns["unasked"]
+        models, place = np.unique(rows["unasked"], return_inverse=True)
+        size = np.bincount(place.reshape(-1), times)
+        if len(models) > 1 and (size == size[0]).all():
+            warnings.warn(
+                f"column {column!r} of {name} has {len(models)} values, each in {size[0]:,.0f} "
+                "rows: the models are pooled as if they were one; to tell them apart, pass "
+                f"by={column!r}",
+                UnsampleWarning,
+                stacklevel=2,
+            )
+    return {role: values for role, values in rows.items() if role != "unasked"}
+
+
+class _Counting:
+    """A table in its engine, whose distinct rows are checked first."""
+
+    def __init__(self, reading: _Reading) -> None:
+        self.reading, self.table, self.layout = reading, reading.table, reading.layout
+        assert self.table.engine is not None
+        self.engine = self.table.engine
+        columns, parts = self.layout.columns, self.table.parts
+        quoted = ", ".join(map(self.engine.dialect.name, dict.fromkeys(columns.values())))
+        each = " UNION ALL ".join(f"SELECT {quoted} FROM {part.rows}" for part in parts)
+        rows = self.table.whole or f"({each}) AS t"
+        self.alone = "user" not in self.layout and not self.layout.scored
+        if self.table.slow and not self.alone:
+            rows = self.engine.keep("rows", f"SELECT {quoted} FROM {rows}")
+        kinds = {}
+        for role, column in columns.items():
+            found = {part.kinds[column] for part in parts}
+            # Numbers take the widest type among the files; names become text.
+            widest = "real" if found <= {"whole", "real"} else "text"
+            kinds[role] = found.pop() if len(found) == 1 else widest
+        self.query = Query(self.layout, kinds, self.engine.dialect, rows)
+        raw = self.engine.ask(self.query.distinct())
+        self.times = raw.pop("times").astype(np.int64)
+        if not len(self.times):
+            raise InputError(f"{self.table.name} has no rows")
+        clean = checked(raw, self.layout, partial(self._place, raw))
+        clean = _noticed(clean | {"times": self.times}, self.layout, self.table.name)
+        self.rows = clean | {"count": clean.pop("times") * clean.get("count", 1)}
+
+    def _place(self, raw: Columns, row: int) -> tuple[str, str]:
+        """Return the file in which a distinct row occurs first, and where."""
+        times = self.times[row]
+        if isinstance(self.engine, Spark):  # its rows have no order
+            return self.table.name, f" in {times:,} row{'s' if times > 1 else ''}"
+        values = [each[row : row + 1].tolist()[0] for each in raw.values()]
+        same = " AND ".join(f"{self.query.raw(role)} IS NOT DISTINCT FROM ?" for role in raw)
+        for part in self.table.parts:
+            rows = f"SELECT *, ROW_NUMBER() OVER () - 1 AS unsample_row FROM {part.rows}"
+            first = f"SELECT MIN(unsample_row) AS first FROM ({rows}) AS r WHERE {same}"
+            (found,) = self.engine.ask(first, values)["first"].tolist()
+            if found is not None:
+                return _place_in(part, int(found))
+        return self.table.name, ""
+
+    def counts(self, pair: bool) -> tuple[ModelCounts, dict[str, ItemCounts]]:
+        """Return the counts, by the quickest query that tells them, and those of shared items."""
+        layout, asked, rows, given = (
+            self.layout,
+            self.layout.asked,
+            self.rows,
+            self.layout.asked.given,
+        )
+        if self.alone:
+            return count_rows(rows, layout, pair=False), {}
+        forms: list[list[str] | None] = [None]
+        if layout.scored:
+            self._compare()
+        else:
+            tied = rows["tied"] > 0 if "tied" in rows else rows["rank"] % 1 > 0
+            if asked.read.ties == "random":
+                copies(rows["count"][tied])
+            if not tied.any():
+                self.query = replace(self.query, tied=False)
+            models = np.unique(rows["model"]).tolist() if "model" in rows else [""]
+            plain = layout.rows == "ranks" and "count" not in layout and not tied.any()
+            if plain and {"items", "sampled"} <= given.keys() and len(models) <= _MOST_COLUMNS:
+                forms = [models, None]
+        # Places among all items follow from ranks, and lists are made samples, one by one.
+        full = not asked.replacement and given.get("sampled") == given.get("items", 0) - 1
+        for models in () if full or (layout.scored and asked.filtered) else forms:
+            found = self.engine.ask(self.query.counts(pair=pair, models=models))
+            if is_complete(found):
+                return of_table(found, asked), self._items() if asked.shared else {}
+        single = self.targets() if layout.scored else self.reading.rows()
+        return count_rows(single, layout, pair=pair), {}
+
+    def targets(self) -> Columns:
+        """Return the targets of scored rows or lists, one by one."""
+        self._compare()
+        rows = self.engine.ask(f"SELECT * FROM {self.query.stored}")
+        rows["user"] = rows.pop("who")
+        return {
+            role: as_names(values) if role in ("model", "user", "name") else values.astype(float)
+            for role, values in rows.items()
+        }
+
+    def _compare(self) -> None:
+        """Store what was compared, and refuse users who have no target among other items."""
+        if self.query.stored:
+            return
+        name, given, lists = self.table.name, self.layout.asked.given, self.layout.rows == "lists"
+        if not lists:
+            lost = "SELECT who FROM given GROUP BY model, who HAVING MAX(target) = 0 LIMIT 1"
+            for who in self.engine.ask(self.query.text(lost))["who"]:
+                raise InputError(
+                    f"each user of {name} must have a target, user {str(who)!r} has none; set "
+                    f"{self.layout.columns['target']!r} in the row of the target"
+                )
+        stored = self.engine.keep("targets", self.query.text("SELECT * FROM targets"))
+        self.query = replace(self.query, stored=stored)
+        told = given.get("sampled", "sampled")
+        wrong = "better > sampled" if lists else f"sampled < 1 OR sampled <> {told}"
+        wrong = f"SELECT * FROM {stored} WHERE {wrong} ORDER BY model, who LIMIT 1"
+        found = {key: values[0] for key, values in self.engine.ask(wrong).items() if len(values)}
+        if not found:
+            return
+        who, others = f"user {str(found['who'])!r}", int(found["sampled"])
+        said = f"sampled is {told} by argument, but {who} of {name} has {others} rows besides the "
+        said += "target's; leave sampled out to take it from the rows"
+        if not others:
+            said = f"each target of {name} must be compared with at least one other item, {who} "
+            said += "has the target's row alone"
+        if lists:
+            said = f"sampled must be at least the other items of a list, got {others}, but "
+            said += f"{int(found['better'])} come before a relevant item of {name}"
+        raise DesignError(said)
+
+    def _items(self) -> dict[str, ItemCounts]:
+        """Return which items beat targets at which ranks, where all targets met the same items."""
+        if "item" not in self.layout:
+            return {}
+        rows, found = self.engine.ask(self.query.outcomes()), {}
+        for name in np.unique(rows["model"].astype(np.str_)).tolist():
+            mine = {key: values[rows["model"] == name] for key, values in rows.items()}
+            item, place = np.unique(mine.pop("item").astype(np.str_), return_inverse=True)
+            whole = {key: mine[key].astype(np.int64) for key in mine if key != "model"}
+            whole |= {"rank": whole.pop("low"), "count": whole.pop("beaten")}
+            met = np.bincount(place.reshape(-1), whole.pop("met"))
+            if (met == met[0]).all() and (whole.pop("sampled") == len(item)).all():
+                beaten = whole["count"] > 0
+                kept = {key: values[beaten] for key, values in whole.items()}
+                found[name] = ItemCounts(
+                    len(item), numbered(item)[place.reshape(-1)][beaten], **kept
+                )
+        return found

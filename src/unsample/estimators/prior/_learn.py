@@ -33,7 +33,6 @@ from unsample.estimators._solvers._log_density import LogDensity
 from unsample.estimators.prior._shapes import (
     SIZE,
     odd_top,
-    shape_grid,
     shapes_on,
     vague_deviation,
     vague_mean,
@@ -79,13 +78,13 @@ class History:
                 f"ranks must be full-catalogue ranks in 1..items = {items}, got "
                 f"{int(whole.min())} to {int(whole.max())}"
             )
-        grid = shape_grid(items)
+        grid = RankGrid.coarse(items)
         counts = np.bincount(grid.locate(whole), minlength=len(grid))
         return cls(grid, counts, dataset, kind)
 
     def evidence(self) -> Gaussian:
         """Return what the histogram tells about the coefficients."""
-        grid = shape_grid(self.grid.items)
+        grid = RankGrid.coarse(self.grid.items)
         counts = np.bincount(grid.locate(self.grid.low), self.counts, minlength=len(grid))
         total = float(counts.sum())
         if total <= 0:

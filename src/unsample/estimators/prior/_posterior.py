@@ -23,7 +23,7 @@ from unsample._checks import FloatArray
 from unsample.estimators._observed import Condensed, Observed, mean_weights
 from unsample.estimators._solvers._log_density import LogDensity, LogDensityFit
 from unsample.estimators.prior._learn import Learned
-from unsample.estimators.prior._shapes import SIZE, shape_grid, shapes_on
+from unsample.estimators.prior._shapes import SIZE, shapes_on
 from unsample.law import RankGrid
 from unsample.metrics import Metric
 
@@ -77,7 +77,7 @@ class Prepared:
         counts = observed.counts
         sharpest = int(counts.sampled[~counts.full].max(initial=0))
         cutoffs = [metric.cutoff(observed.grid.items) for metric in metrics]
-        grid = shape_grid(observed.grid.items, sampled=sharpest, cutoffs=cutoffs)
+        grid = RankGrid.coarse(observed.grid.items, sampled=sharpest, cutoffs=cutoffs)
         columns = [mean_weights(metric, grid, counts) for metric in metrics]
         weights = np.array(columns).reshape(len(metrics), len(grid)).T
         return cls(Condensed.of(observed, grid), shapes_on(grid), weights, targets)

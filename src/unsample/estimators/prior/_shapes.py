@@ -12,7 +12,6 @@ as seen items cause when they fill the top.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -29,18 +28,9 @@ _BEND = 0.2
 _SPIKE, _SLOPE, _TYPICAL_SLOPE = 0.6, 0.5, 0.85
 #: Standard deviations of an unusual top: the spike, and bends above these ranks.
 _ODD_SPIKE, _ODD_BEND, _ODD_RANKS = 1.0, 0.4, 8
-#: Of the grid: ranks that stand alone, the width of bins, and that in standard errors of a rank.
-_SINGLE, _RATIO, _BLUR = 24, 0.05, 0.5
 
 #: How many shapes there are.
 SIZE = 2 + len(_BOTTOM) + len(_BENDS) + len(_TOP)
-
-
-def shape_grid(items: int, *, sampled: int = 0, cutoffs: Iterable[int] = ()) -> RankGrid:
-    """Return bins on which the shapes are as good as on single ranks."""
-    return RankGrid.build(
-        items, sampled=sampled, cutoffs=cutoffs, ratio=_RATIO, single=_SINGLE, blur=_BLUR
-    )
 
 
 def shapes_on(grid: RankGrid) -> FloatArray:

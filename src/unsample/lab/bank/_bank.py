@@ -16,7 +16,7 @@ from unsample._archives import read_arrays
 from unsample._checks import FloatArray, IntArray
 from unsample._files import write_atomically
 from unsample.errors import DatasetError, FileError
-from unsample.law import RankGrid
+from unsample.law import RankGrid, bin_starts
 from unsample.metrics import Metric
 
 _FORMAT = "unsample rank bank 1"
@@ -149,13 +149,13 @@ def grid_of(items: int) -> RankGrid:
     """Return the bins of a histogram: those of the largest catalogue, cut off at ``items``."""
     low = _starts()
     if items > low[-1]:
-        return RankGrid.build(items, ratio=_RATIO, single=_SINGLE)
+        low = bin_starts(items, ratio=_RATIO, single=_SINGLE)
     return RankGrid(low[low <= items], items)
 
 
 @cache
 def _starts() -> IntArray:
-    return RankGrid.build(1_000_000, ratio=_RATIO, single=_SINGLE).low
+    return bin_starts(1_000_000, ratio=_RATIO, single=_SINGLE)
 
 
 @cache

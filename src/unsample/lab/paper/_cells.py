@@ -9,10 +9,15 @@ import numpy as np
 from unsample import estimators as _estimators
 from unsample._checks import FloatArray, IntArray
 from unsample.estimators import Observed
-from unsample.evidence import RankCounts, group_with_shares
+from unsample.evidence import RankCounts
 from unsample.lab.paper._spec import Cell, Spec
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import Metric, Recall
+
+#: Up to so many sizes of catalogues are left as they are; others are one within this factor.
+_MANY_SIZES, _SAME_SIZE = 32, 0.04
+#: Below this sampled share of the catalogue, its size only scales the ranks.
+_SPARSE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +43,7 @@ def compute_cell(spec: Spec, cell: Cell, ranks: IntArray, items: IntArray) -> Ce
         rng=cell.seed_sequence(spec.rng),
         size=(spec.repeats,),
     )
-    counts, histograms = group_with_shares(*count_repeats(drawn, items, cell.sampled))
+    counts, histograms = count_repeats(drawn, items, cell.sampled)
     depth, drawn_labels = spec.curve_of(cell)
     depth = min(depth, int(items.max()))
     curve = tuple(Recall @ rank for rank in range(1, depth + 1))
@@ -71,7 +76,7 @@ def count_repeats(drawn: IntArray, items: IntArray, sampled: int) -> tuple[RankC
     """Return the cells that any repeat reached, and one histogram over them for each repeat.
 
     The counts weigh a cell by its mean over the repeats, so that they stand for as many targets
-    as one repeat has.
+    as one repeat has. Nearly equal catalogues are one: see `typical_sizes`.
     """
     repeats, n = len(drawn), sampled + 1
     sizes, where = np.unique(items, return_inverse=True)
@@ -83,13 +88,36 @@ def count_repeats(drawn: IntArray, items: IntArray, sampled: int) -> tuple[RankC
         histograms[row] = np.bincount(at, minlength=len(sizes) * n)[reached]
     mean = histograms.mean(axis=0)
     rank = reached % n + 1
+    typical = typical_sizes(sizes[reached // n], mean, sampled)
     counts = RankCounts(
         sampled=np.full(len(reached), sampled),
-        items=sizes[reached // n],
+        items=typical,
         low=rank,
         high=rank,
         count=histograms.sum(axis=0).astype(np.int64),
         weight=mean,
         weight_squared=mean,
     )
-    return counts, histograms
+    # Cells that are the same now are one in the counts, which are sorted, and so they are here.
+    place = np.unique(typical * n + reached % n, return_inverse=True)[1].reshape(-1)
+    joined = np.zeros((repeats, len(counts)))
+    np.add.at(joined.T, place, histograms.T)
+    return counts, joined
+
+
+def typical_sizes(items: IntArray, weight: FloatArray, sampled: int) -> IntArray:
+    """Return the size that is used for each cell: the mean of nearly equal ones, if many.
+
+    Repeats reach nearly every rank among every size, each with its own likelihood. But a sample
+    shows only theta = (R - 1)/(N - 1), with a standard error of at least 1/sqrt(n) of it for
+    theta <= 1/2. So sizes within four per cent of each other become one, or of half as much until
+    that is less than the error, unless the sample is sparse: then a size only scales ranks.
+    """
+    if len(np.unique(items)) <= _MANY_SIZES:
+        return items
+    error = np.where(sampled < _SPARSE * items, _SAME_SIZE, np.sqrt(1.0 / sampled))
+    halvings = np.ceil(np.log2(_SAME_SIZE / error)).clip(min=0)
+    label = np.round(np.log(items) / (_SAME_SIZE * 0.5**halvings))
+    group = np.unique(np.stack([halvings, label]), axis=1, return_inverse=True)[1].reshape(-1)
+    means = np.bincount(group, weight * items) / np.bincount(group, weight)
+    return np.asarray(np.rint(means).astype(np.int64)[group])

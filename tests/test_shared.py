@@ -8,12 +8,21 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import unsample
 from tests.pools import Batch, World, draw, measure, told, truth, verdicts
-from unsample.confidence import SHAPES, Certainty, MeanLimits, OverBins
+from unsample.confidence import (
+    SHAPES,
+    Certainty,
+    DrawnPart,
+    MeanLimits,
+    OverBins,
+    difference_part,
+    items_part,
+)
+from unsample.confidence._items import smoothed
 from unsample.confidence._shared import PooledError, PooledLimits, proved_rows
 from unsample.errors import (
     DesignError,
@@ -23,8 +32,12 @@ from unsample.errors import (
     ScoreError,
     UnsampleWarning,
 )
-from unsample.evidence import RankCounts, Targets, shared_targets
-from unsample.evidence._pools import DrawnPart, PoolCounts, part_of_pools, smoothed
+from unsample.evidence import (
+    ItemCounts,
+    RankCounts,
+    Targets,
+    shared_targets,
+)
 from unsample.law import Law, RankGrid
 from unsample.metrics import parse
 from unsample.tables import read_counts
@@ -55,6 +68,17 @@ def _means_without(beats, scores):
     return np.array(found)
 
 
+def _counts(beats):
+    """Return the counts of targets with these outcomes."""
+    shared, ranks = ItemCounts.from_outcomes(beats), 1 + beats.sum(axis=1)
+    return Targets(ranks, 100, beats.shape[1], replacement=False, shared=shared).counts
+
+
+def _same(one, other):
+    mine, others = one.arrays(), other.arrays()
+    return all(np.array_equal(mine[name], others[name]) for name in mine)
+
+
 def _slow_part(beats, scores):
     """Return the variance of the items alone, for one version of the scores."""
     whole = _jackknife(_means_without(beats, scores))
@@ -69,12 +93,12 @@ def test_the_items_part_is_the_jackknife_over_the_columns():
     rng = np.random.default_rng(1)
     for _ in range(5):
         beats, scores = _outcomes(rng), _scores(rng)
-        counts = PoolCounts.from_outcomes(beats)
+        counts = _counts(beats)
         expected = max(_slow_part(beats, each) for each in (scores, smoothed(scores)))
-        part = counts.items_part(scores)
+        part = items_part(counts, scores)
         assert part.variance == pytest.approx(expected, rel=1e-9, abs=1e-15)
         assert part.drawn == beats.shape[1]
-        assert counts.items_part(scores, left=0.3).variance == pytest.approx(0.3 * expected)
+        assert items_part(counts, scores, left=0.3).variance == pytest.approx(0.3 * expected)
 
 
 def test_the_part_of_a_difference_is_the_jackknife_of_the_difference():
@@ -83,41 +107,15 @@ def test_the_part_of_a_difference_is_the_jackknife_of_the_difference():
     a, b = _outcomes(rng), _outcomes(rng)
     scores, others = _scores(rng), _scores(rng)
     order = rng.permutation(12)
-    first = PoolCounts.from_outcomes(a, items=items)
-    second = PoolCounts.from_outcomes(b[:, order], items=items[order])
+    first = ItemCounts.from_outcomes(a, items=items)
+    second = ItemCounts.from_outcomes(b[:, order], items=items[order])
     expected = max(
         _jackknife(_means_without(a, x) - _means_without(b, y))
         for x, y in ((scores, others), (smoothed(scores), smoothed(others)))
     )
-    assert first.difference_part(second, scores, others).variance == pytest.approx(expected)
-    assert first.difference_part(first, scores, scores).variance == 0.0
-
-
-def test_several_pools_add_their_parts():
-    rng = np.random.default_rng(3)
-    batches = [_outcomes(rng, targets=size) for size in (20, 30, 50)]
-    scores = _scores(rng)
-    parts = [PoolCounts.from_outcomes(each, pool=g) for g, each in enumerate(batches)]
-    counts = PoolCounts.merge(parts)
-    smooth = smoothed(scores)
-    expected = max(
-        sum((len(beats) / 100) ** 2 * _jackknife(_means_without(beats, each)) for beats in batches)
-        - sum(
-            (1 / 100) ** 2 * _jackknife(_means_without(row[None, :], each))
-            for beats in batches
-            for row in beats
-        )
-        for each in (scores, smooth)
-    )
-    assert counts.items_part(scores).variance == pytest.approx(max(expected, 0.0), abs=1e-15)
-    means, shares = counts.pool_means(scores)
-    assert shares.tolist() == [0.2, 0.3, 0.5]
-    assert means[1] == pytest.approx(scores[batches[1].sum(axis=1)].mean())
-    between = counts.between_part(scores)
-    assert between == part_of_pools(means, shares)
-    mean = means @ shares
-    assert between.variance == pytest.approx(1.5 * ((shares * (means - mean)) ** 2).sum())
-    assert parts[0].between_part(scores).effective == 0.0
+    part = difference_part((first, scores, 60.0), (second, others, 60.0))
+    assert part.variance == pytest.approx(expected)
+    assert difference_part((first, scores, 1.0), (first, scores, 1.0)).variance == 0.0
 
 
 @given(seed=st.integers(0, 10**6), cuts=st.lists(st.integers(0, 40), max_size=4))
@@ -126,26 +124,25 @@ def test_counts_add_up_however_targets_are_parted(seed, cuts):
     rng = np.random.default_rng(seed)
     beats = _outcomes(rng, targets=40)
     edges = sorted({0, 40, *cuts})
-    whole = PoolCounts.from_outcomes(beats)
-    parts = [PoolCounts.from_outcomes(beats[a:b]) for a, b in itertools.pairwise(edges)]
-    assert PoolCounts.merge(parts) == whole
-    assert whole.total == 40
-    again = PoolCounts.from_arrays(whole.arrays(), "memory")
-    assert again == whole
-    assert (whole + whole).total == 2 * whole.total
+    whole = ItemCounts.from_outcomes(beats)
+    parts = [ItemCounts.from_outcomes(beats[a:b]) for a, b in itertools.pairwise(edges)]
+    assume(all(part.known for part in parts))
+    assert _same(ItemCounts.merge(parts), whole)
+    assert _same(ItemCounts.from_arrays(whole.arrays(), "memory"), whole)
+    unknown = ItemCounts.without_outcomes(12)
+    assert not ItemCounts.merge([whole, unknown]).known
 
 
 def test_items_that_beat_nobody_count_as_items():
     beats = np.zeros((10, 5), dtype=bool)
     beats[:4, 0] = True
     scores = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    part = PoolCounts.from_outcomes(beats).items_part(scores)
+    part = items_part(_counts(beats), scores)
     assert part.drawn == 5
     # One item makes up all of the variance.
     assert part.effective == pytest.approx((0.8**2 + 4 * 0.2**2) ** 2 / (0.8**4 + 4 * 0.2**4))
     assert not PooledError(0.0, part).trusted
-    nothing = PoolCounts.from_outcomes(np.zeros((3, 4))).items_part(np.ones(5))
-    assert (nothing.variance, nothing.effective) == (0.0, 0.0)
+    assert not ItemCounts.from_outcomes(np.zeros((3, 4))).known
 
 
 def test_smoothed_scores_keep_their_ends_and_constants():
@@ -161,46 +158,35 @@ def test_smoothed_scores_keep_their_ends_and_constants():
 
 def test_wrong_counts_are_refused():
     beats = np.eye(3, dtype=bool)
-    counts = PoolCounts.from_outcomes(beats, items=[5, 6, 7])
-    assert repr(counts) == "PoolCounts(1 pool, sampled=3, 1 cells, 3 cells of items)"
+    counts = ItemCounts.from_outcomes(beats, items=[5, 6, 7])
     with pytest.raises(InputError, match="row for each target"):
-        PoolCounts.from_outcomes([True, False])
+        ItemCounts.from_outcomes([True, False])
     with pytest.raises(InputError, match="different numbers"):
-        PoolCounts.from_outcomes(beats, items=[5, 5, 7])
-    with pytest.raises(InputError, match="at least one PoolCounts"):
-        PoolCounts.merge([])
-    with pytest.raises(DesignError, match="equally large"):
-        counts + PoolCounts.from_outcomes(np.eye(4))
-    with pytest.raises(InputError, match=r"sampled \+ 1 = 4 numbers"):
-        counts.items_part([1.0, 2.0])
-    with pytest.raises(InputError, match="the same pools"):
-        counts.difference_part(PoolCounts.from_outcomes(beats, pool=1), [0.0] * 4, [0.0] * 4)
-    with pytest.raises(InputError, match="number the items"):
-        counts.difference_part(PoolCounts.from_outcomes(beats), np.arange(4.0), np.arange(4.0))
+        ItemCounts.from_outcomes(beats, items=[5, 5, 7])
+    with pytest.raises(DesignError, match="one draw of items"):
+        ItemCounts.merge([counts, ItemCounts.from_outcomes(np.eye(4))])
+    other = ItemCounts.from_outcomes(np.eye(4)), np.arange(5.0), 3.0
+    with pytest.raises(InputError, match="the same items"):
+        difference_part((counts, np.arange(4.0), 3.0), other)
+    other = ItemCounts.from_outcomes(beats), np.arange(4.0), 3.0
+    with pytest.raises(InputError, match="number the shared items"):
+        difference_part((counts, *other[1:]), other)
     with pytest.raises(InputError, match="at most sampled"):
-        counts + PoolCounts.from_outcomes(beats)
+        ItemCounts.merge([counts, other[0]])
     with pytest.raises(InputError, match="equally long"):
-        replace(counts, rank=np.array([1, 2]))
-    with pytest.raises(InputError, match="not all be zero"):
-        replace(counts, weight=np.zeros(1))
+        replace(counts, rank=np.array([2, 2]))
     with pytest.raises(RankError, match="beaten target"):
-        replace(counts, beat_rank=np.ones(3, dtype=np.int64))
+        replace(counts, rank=np.ones(3, dtype=np.int64))
     with pytest.raises(RankError, match="at most sampled"):
-        replace(counts, rank=np.array([5]))
+        replace(counts, rank=np.full(3, 5))
     fields = counts.arrays()
     for wrong, message in (
-        ({"format": "other"}, "must hold unsample.PoolCounts"),
-        ({"weight": np.array([np.nan])}, "finite"),
-        ({"beat_item": np.array([0.5, 1.0, 2.0])}, "beat_item"),
-        ({"sampled": np.asarray(1)}, "sampled"),
+        ({"count": np.array([np.nan])}, "count"),
+        ({"item": np.array([0.5, 1.0, 2.0])}, "item"),
+        ({"sampled": np.asarray(1.5)}, "the number of its shared items"),
     ):
         with pytest.raises(FileError, match=message):
-            PoolCounts.from_arrays(fields | wrong, "a file")
-    with pytest.raises(FileError, match="lacks rank"):
-        PoolCounts.from_arrays({k: v for k, v in fields.items() if k != "rank"}, "a file")
-    assert counts != 3
-    with pytest.raises(TypeError):
-        counts + 3
+            ItemCounts.from_arrays(fields | wrong, "a file")
 
 
 # -- errors of means -----------------------------------------------------------------------------
@@ -216,9 +202,7 @@ def test_the_variance_of_a_mean_of_ranks_is_that_of_drawing_pools():
     values, estimates = [], []
     for _ in range(3000):
         pool = rng.choice(items, sampled, replace=False)
-        part = PoolCounts.from_outcomes(beats[:, pool]).items_part(
-            scores, left=1 - sampled / (items - 1)
-        )
+        part = items_part(_counts(beats[:, pool]), scores, left=1 - sampled / (items - 1))
         values.append(1.0 - beats[:, pool].mean())
         estimates.append(part.variance)
     # What single targets vary by is taken off, so that it falls short by about that.
@@ -279,7 +263,7 @@ def _all_shares(orders, places, ends):
 @functools.cache
 def _expected(*ends):
     """Return P(group | bin) of groups of sampled ranks that end there, and the bins."""
-    law, grid = Law(ITEMS, SAMPLED, replacement=False), RankGrid.build(ITEMS)
+    law, grid = Law(ITEMS, SAMPLED, replacement=False), RankGrid.fine(ITEMS)
     starts = np.array([1, *(end + 1 for end in ends)])
     return law.matrix(starts, np.array([*ends, SAMPLED + 1]), grid), grid
 
@@ -359,10 +343,9 @@ def test_proved_limits_are_attained_nearly_where_one_order_holds_for_all():
 
 
 def test_targets_of_the_world_stand_where_the_law_says():
-    world = World(effects=1.0, sampled=99, targets=400, items=100, batch=150)
+    world = World(effects=1.0, sampled=99, targets=400, items=100)
     (batches,) = draw(world, np.random.default_rng(9))
-    assert [each.beats.shape for each in batches[99]] == [(150, 99), (150, 99), (100, 99)]
-    ranks = np.concatenate([each.beats.sum(axis=1) + 1 for each in batches[99]])
+    ranks = batches[99].beats.sum(axis=1) + 1
     # All other items are in the pool, so that ranks are known.
     recall = (ranks <= 10).mean()
     assert recall == pytest.approx(truth(world, parse("Recall@10")), abs=0.08)
@@ -378,17 +361,20 @@ def test_intervals_of_shared_pools_hold_the_truth_in_a_few_trials(effects):
         assert (rows[:, 0] <= rows[:, 1]).all()
 
 
-def test_ranks_of_one_pool_have_proved_ends_and_many_pools_do_not():
-    one = World(effects=1.0, sampled=60, targets=300, items=600)
-    assert (measure(one, ["Recall@50"], 2, 11, known=False)["Recall@50"][:, 2] == 0).all()
-    many = replace(one, batch=10)
-    assert (measure(many, ["Recall@50"], 2, 11, known=False)["Recall@50"][:, 2] == 2).all()
+def test_ranks_without_outcomes_have_bounds_only():
+    world = World(effects=1.0, sampled=60, targets=300, items=600)
+    (batches,) = draw(world, np.random.default_rng(11))
+    counts = told(world, batches[60], known=False).counts
+    certainty = Certainty.of(counts, [50], SHAPES["power"])
+    metric = parse("Recall@50")
+    assert certainty.side(metric, 1, 0.95) is None
+    assert certainty.interval(metric) == certainty.bounds(metric)
 
 
 def test_equal_models_are_rarely_told_apart():
     """Two of each here; tests/test_validity_pools.py has hundreds."""
-    for batch, known in ((None, True), (20, True), (20, False), (None, False)):
-        world = World(effects=2.0, sampled=60, targets=300, items=600, batch=batch)
+    for known in (True, False):
+        world = World(effects=2.0, sampled=60, targets=300, items=600)
         wrong = verdicts(world, ["Recall@50", "AUC"], 2, 12, known=known)
         assert max(wrong.values()) <= 0.25
 
@@ -399,7 +385,7 @@ def test_equal_models_are_rarely_told_apart():
 def _scored(world, seed=0):
     """Return scored rows of a world whose pool is shared by all, and its outcomes."""
     (batches,) = draw(world, np.random.default_rng(seed))
-    beats, items = batches[world.sampled][0].beats, batches[world.sampled][0].items
+    beats, items = batches[world.sampled].beats, batches[world.sampled].items
     targets = len(beats)
     frame = pl.DataFrame(
         {
@@ -427,36 +413,21 @@ def test_scored_rows_tell_which_item_beats_which_target(kind, tmp_path):
         source.write_csv(tmp_path / "scores.csv")
         source = str(tmp_path / "scores.csv")
     (counts,) = read_counts(source, items=600, replacement=False, negatives="shared").values()
-    assert counts.pools.known
-    assert counts.pools.sampled == 60
-    assert counts.pools.weight.tolist() == direct.pools.weight.tolist()
+    assert counts.shared.known
+    assert counts.shared.sampled == 60
+    assert sorted(counts.shared.count) == sorted(direct.shared.count)
     scores = np.linspace(1, 0, 61) ** 3
-    ours, theirs = (each.pools.items_part(scores).variance for each in (counts, direct))
+    ours, theirs = (items_part(each, scores).variance for each in (counts, direct))
     assert ours == pytest.approx(theirs)
     found, expected = (unsample.estimate(each, **_given(OPTIONS)) for each in (counts, direct))
     for name in OPTIONS["metrics"]:
         assert found[name].interval() == pytest.approx(expected[name].interval())
     assert found.to_dict()["negatives"] == "shared"
-    assert "one shared pool of 60 of 600 items" in str(found)
+    assert "60 of 600 items shared by all targets" in str(found)
 
 
 def _given(options):
     return {name: value for name, value in options.items() if name == "metrics"}
-
-
-def test_pools_come_as_a_column_and_as_an_argument():
-    world = replace(WORLD, batch=30)
-    (batches,) = draw(world, np.random.default_rng(1))
-    found = told(world, batches[60], known=False)
-    by_argument = unsample.estimate(found.ranks, sampled=60, pools=found.pools, **OPTIONS)
-    frame = pl.DataFrame({"rank": found.ranks, "pool": found.pools})
-    by_column = unsample.estimate(frame, sampled=60, **OPTIONS)
-    for name in OPTIONS["metrics"]:
-        expected = unsample.estimate(found, **_given(OPTIONS))[name].interval()
-        assert by_argument[name].interval() == expected
-        assert by_column[name].interval() == pytest.approx(expected)
-    assert "10 shared pools" in str(by_column)
-    assert not by_column.warnings
 
 
 def test_one_pool_without_outcomes_says_what_to_record():
@@ -472,10 +443,9 @@ def test_one_pool_without_outcomes_says_what_to_record():
         assert found[name].bounds()[0] <= low
     with pytest.raises(InputError, match="negatives must be one of own, shared"):
         unsample.estimate(ranks, sampled=60, negatives="common", **OPTIONS)
-    with pytest.raises(InputError, match="pools must be left out with a frame"):
-        unsample.estimate(pl.DataFrame({"rank": ranks}), sampled=60, pools=ranks, **OPTIONS)
-    with pytest.raises(DesignError, match="pools must be equally large"):
-        _ = Targets(ranks, 600, np.where(ranks > 5, 60, 70), pools=np.zeros(len(ranks))).counts
+    shared = ItemCounts.without_outcomes(60)
+    with pytest.raises(DesignError, match="60 items that all targets share"):
+        _ = Targets(ranks, 600, np.where(ranks > 5, 60, 70), shared=shared).counts
 
 
 def test_errors_of_methods_include_the_items(monkeypatch):
@@ -488,44 +458,46 @@ def test_errors_of_methods_include_the_items(monkeypatch):
     assert with_items > 1.5 * without
 
 
+@pytest.mark.filterwarnings("ignore:targets share their sampled items")
 def test_models_on_one_pool_profit_from_it():
     _, batches = _scored(World(effects=3.0, sampled=60, targets=300, items=600))
     first = told(WORLD, batches)
     # The same outcomes but for a few: what the items do to both cancels.
-    beats = batches[0].beats.copy()
+    beats = batches.beats.copy()
     beats[:40, :30] |= np.random.default_rng(0).random((40, 30)) < 0.5
-    second = told(WORLD, [Batch(batches[0].items, beats)])
+    second = told(WORLD, Batch(batches.items, beats))
     options = {"metrics": "AUC", "method": "mle", "candidates": "unseen"}
     both = unsample.compare({"A": first, "B": second}, **options)
     pair = both.difference("A", "B", "AUC")
     entry = both.estimates["A"]["AUC"]
     assert np.ptp(entry.interval()) > 2 * (pair.high - pair.low)
     assert pair.winner == "A"
+    unknown = ItemCounts.without_outcomes(60)
     alone = unsample.compare(
-        {"A": replace(first, outcomes=None), "B": replace(second, outcomes=None)}, **options
+        {"A": replace(first, shared=unknown), "B": replace(second, shared=unknown)}, **options
     )
     assert alone.difference("A", "B", "AUC").winner is None
-    other = told(WORLD, [Batch(batches[0].items + 1000, beats)])
+    other = told(WORLD, Batch(batches.items + 1000, beats))
     assert unsample.compare({"A": first, "B": other}, **options).winner("AUC") is None
 
 
 def test_counts_of_pools_are_added_saved_and_weighed(tmp_path):
     users = np.repeat(np.arange(150), 2)
     _, batches = _scored(WORLD)
-    beats, items = batches[0].beats, batches[0].items
-    outcomes = PoolCounts.from_outcomes(beats, items=items, relevant=np.full(300, 2))
-    found = replace(told(WORLD, batches), users=users, outcomes=outcomes).counts
+    beats, items = batches.beats, batches.items
+    outcomes = ItemCounts.from_outcomes(
+        beats, items=items, relevant=np.full(300, 2), place=np.zeros(300, dtype=int)
+    )
+    found = replace(told(WORLD, batches), users=users, shared=outcomes).counts
     recall = found.for_metric(parse("Recall@50"))
-    assert recall.pools.total == pytest.approx(150)
     scores = np.linspace(1, 0, 61)
-    plain = told(WORLD, batches).counts.pools.items_part(scores).variance
-    assert recall.pools.items_part(scores).variance == pytest.approx(plain, rel=1e-9)
-    for name in ("counts.npz", "counts.json"):
-        found.save(tmp_path / name)
-        again = RankCounts.load(tmp_path / name)
-        assert again == found
-        assert again.pools == found.pools
-    assert (found + found).pools.total == 2 * found.pools.total
+    plain = items_part(told(WORLD, batches).counts, scores).variance
+    assert items_part(recall, scores).variance == pytest.approx(plain, rel=1e-9)
+    found.save(tmp_path / "counts.npz")
+    again = RankCounts.load(tmp_path / "counts.npz")
+    assert again == found
+    assert again.shared.arrays().keys() == found.shared.arrays().keys()
+    assert (found + found).shared.count.tolist() == (2 * found.shared.count).tolist()
     with pytest.raises(DesignError, match="shared and of own items"):
         _ = found + told(WORLD, batches, shared=False).counts
 
@@ -536,7 +508,7 @@ def test_scores_of_a_pool_are_targets_with_outcomes():
     found = shared_targets(own, others, items=600)
     beats = others > own[:, None]
     assert np.array_equal(found.ranks, 1 + beats.sum(axis=1))
-    assert found.counts.pools == PoolCounts.from_outcomes(beats)
+    assert _same(found.counts.shared, ItemCounts.from_outcomes(beats))
     # Scores that do not depend on the target, and few different ones: one order for all.
     coarse = np.round(2 * others[0]) / 2
     aims = np.round(2 * own) / 2
@@ -553,11 +525,10 @@ def test_scores_of_a_pool_are_targets_with_outcomes():
     users = np.repeat(np.arange(150), 2)
     several = shared_targets(own, others, items=600, users=users, filtered=False).counts
     assert several.several
-    assert several.for_metric(parse("Recall@50")).pools.total == pytest.approx(150)
     for wrong, words in (
         ((own, others[:5]), "others must be one score for each item"),
         ((own, others * np.nan), "others must not be NaN"),
-        (([], others), "own must be a list"),
+        (([], others), "own and others must hold scores, got 0"),
     ):
         with pytest.raises(ScoreError, match=words):
             shared_targets(*wrong, items=600)

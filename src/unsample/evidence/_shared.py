@@ -1,0 +1,178 @@
+"""`ItemCounts`: which shared items beat targets, counted by item and sampled rank.
+
+Where all targets are ranked against one draw of items, their sampled ranks depend on each other
+through these items: a draw without any popular item lifts all targets at once. How much this
+matters can be computed if it is known which item beat which target. Without item s, the targets
+that it beat are one rank higher. So a mean over targets of scores of their ranks changes by
+
+    A(s) = mean over targets i of  B(i, s) (score(r_i) - score(r_i - 1)),
+
+where B(i, s) is 1 if item s beats target i, and 0 otherwise. All A(s) follow from how many targets
+item s beats at each sampled rank. That is what is counted here. It can be added up over parts of
+the targets, and its size does not depend on their number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray, as_index, check_integer
+from unsample.errors import DesignError, FileError, InputError, RankError
+from unsample.evidence._columns import (
+    check_lengths,
+    distinct_rows,
+    joined,
+    merge_equal,
+    read_columns,
+    refuse_where,
+)
+from unsample.metrics import Metric
+
+_KEYS = ("item", "rank", "relevant", "place")
+#: Whether targets have sampled items of their own, or share them.
+NEGATIVES = ("own", "shared")
+
+
+@dataclass(frozen=True, eq=False)
+class ItemCounts:
+    """How many targets at each sampled rank each shared item beats.
+
+    Without any row, it is not known which item beats which target.
+
+    >>> beats = np.array([[True, False, True], [False, False, True]])
+    >>> ItemCounts.from_outcomes(beats, items=[7, 8, 9]).item.tolist()
+    [7, 9, 9]
+    """
+
+    #: How many items were drawn.
+    sampled: int
+    item: IntArray
+    #: The sampled rank of the beaten targets.
+    rank: IntArray
+    #: How many relevant items their users have, and their place among them: see `RankCounts`.
+    relevant: IntArray
+    place: IntArray
+    #: How many targets these are; a metric may weigh them.
+    count: IntArray | FloatArray
+
+    def __post_init__(self) -> None:
+        check_integer("sampled", self.sampled, minimum=2, error=DesignError)
+        check_lengths(self, (*_KEYS, "count"))
+        most = "ranks must be at most sampled + 1"
+        refuse_where(self.rank > self.sampled + 1, most, self.rank, RankError)
+        refuse_where(self.rank < 2, "a beaten target is not first", self.rank, RankError)
+        merge_equal(self, _KEYS, ("count",))
+        if len(np.unique(self.item)) > self.sampled:
+            raise InputError(
+                f"shared items must be at most sampled = {self.sampled}, got more; all targets "
+                "must be ranked against the same draw"
+            )
+
+    @classmethod
+    def from_outcomes(
+        cls,
+        beats: npt.ArrayLike,
+        *,
+        items: npt.ArrayLike | None = None,
+        relevant: IntArray | None = None,
+        place: IntArray | None = None,
+    ) -> ItemCounts:
+        """Count outcomes by item: one row for each target, one column for each drawn item.
+
+        ``items`` are numbers of the drawn items, by which two models are aligned; an item that was
+        drawn twice needs two numbers. By default items are numbered by their columns. ``relevant``
+        and ``place`` are as in `RankCounts`, where users have several targets.
+        """
+        beaten = np.asarray(beats, dtype=bool)
+        if beaten.ndim != 2 or beaten.shape[1] < 2:
+            raise InputError(
+                "beats must have a row for each target and a column for each of at least two "
+                f"items, got shape {beaten.shape}"
+            )
+        targets, sampled = beaten.shape
+        names = np.arange(sampled) if items is None else np.asarray(items, dtype=np.int64)
+        if len(np.unique(names)) != sampled or names.shape != (sampled,):
+            raise InputError(
+                f"items must be {sampled} different numbers, one for each column of beats"
+            )
+        ones = np.ones(targets, dtype=np.int64)
+        kinds = [ones if each is None else each for each in (relevant, place)]
+        keys, kind = distinct_rows(np.stack([beaten.sum(axis=1) + 1, *kinds], axis=1))
+        target, column = np.nonzero(beaten)
+        cell = as_index(column * len(keys) + kind[target])
+        by_item = np.bincount(cell, minlength=sampled * len(keys)).reshape(sampled, -1)
+        column, kind = np.nonzero(by_item)
+        rank, of_user, at = keys[kind].T
+        return cls(sampled, names[column], rank, of_user, at, by_item[column, kind])
+
+    @classmethod
+    def without_outcomes(cls, sampled: int) -> ItemCounts:
+        """Return what is known if only ranks were recorded: that items were shared."""
+        columns: dict[str, Any] = {name: np.empty(0, dtype=np.int64) for name in (*_KEYS, "count")}
+        return cls(sampled, **columns)
+
+    @classmethod
+    def merge(cls, parts: Iterable[ItemCounts]) -> ItemCounts:
+        """Add up counts of other targets that were ranked against the same draw."""
+        counts = list(parts)
+        sizes = sorted({part.sampled for part in counts})
+        if len(sizes) > 1:
+            raise DesignError(
+                f"targets must share one draw of items, got draws of {sizes[0]} and {sizes[1]}; "
+                "estimate them separately"
+            )
+        if not all(part.known for part in counts):
+            return cls.without_outcomes(sizes[0])
+        return replace(counts[0], **joined(counts, (*_KEYS, "count")))
+
+    @property
+    def known(self) -> bool:
+        """Return whether it is known which item beats which target."""
+        return len(self.rank) > 0
+
+    def for_metric(self, metric: Metric) -> ItemCounts:
+        """Return the counts with each target weighed as it counts in the metric of its user."""
+        ones = np.ones_like(self.rank)
+        count = self.count * metric.shares(self.relevant, self.place)
+        return replace(self, relevant=ones, place=ones, count=count)
+
+    def effects(self, scores: FloatArray, total: float) -> tuple[IntArray, FloatArray]:
+        """Return the items that beat any target, and A(s) of each.
+
+        ``scores`` has one number for each rank, and ``total`` is what all targets count.
+        """
+        items, place = np.unique(self.item, return_inverse=True)
+        changes = self.count * np.diff(scores)[self.rank - 2]
+        sums = np.bincount(as_index(place.reshape(-1)), changes, minlength=len(items))
+        return items, np.asarray(sums / total, dtype=np.float64)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that `from_arrays` needs, for files."""
+        fields = {"sampled": np.asarray(self.sampled)}
+        return fields | {name: getattr(self, name) for name in (*_KEYS, "count")}
+
+    @classmethod
+    def from_arrays(cls, fields: Mapping[str, Any], source: str) -> ItemCounts:
+        """Take what `arrays` gave, and check it; ``source`` is its name in messages."""
+        columns = read_columns(fields, source, (*_KEYS, "count"))
+        size = np.asarray(fields.get("sampled"))
+        if size.shape != () or size.dtype.kind not in "iu":
+            raise FileError(f"{source} must hold the number of its shared items, got {size}")
+        return cls(int(size), **columns)
+
+
+def numbered(names: npt.ArrayLike) -> IntArray:
+    """Return a number for each name of an item, the same wherever the name occurs."""
+    array = np.asarray(names)
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    distinct, place = np.unique(array.astype(np.str_), return_inverse=True)
+    digests = [hashlib.sha256(name.encode()).digest()[:8] for name in distinct.tolist()]
+    codes = np.array([int.from_bytes(each, "big") >> 1 for each in digests], dtype=np.int64)
+    return np.asarray(codes[place.reshape(-1)])

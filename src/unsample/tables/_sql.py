@@ -1,0 +1,442 @@
+"""The query that turns a table into counts, for DuckDB, Spark, BigQuery and Snowflake.
+
+It is made of named parts: ``targets`` (how many items beat each target, how many tie with it),
+``ranked``, ``placed`` (how many targets the user has), and the counts of cells and of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from unsample._checks import check_choice
+from unsample.errors import InputError
+from unsample.evidence import PAIR_KEYS, RANK_STEPS, RANKS_ALONE, SIZE_STEPS, SMALL_CATALOGUE
+from unsample.tables._layout import COLUMNS, LISTS, NUMBER, ROWS, Asked, Layout, Read, find_layout
+
+#: The columns of a table of counts: cells, and pairs of cells where ``bin`` is not null.
+CELL = ("sampled", "items", "low", "high", "relevant", "place")
+COUNTS = ("model", *CELL, "count", "bin", "other_model", *(f"other_{key}" for key in PAIR_KEYS))
+_NOT_RUN = "-- Made for {}, and not run there when this was tested: try it on a part first.\n"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How an engine writes what the others write otherwise."""
+
+    quote: str
+    text: str = "STRING"
+    whole: str = "BIGINT"
+    real: str = "DOUBLE"
+    nan: str = "({0} = 'NaN')"
+    #: The first 13 digits of the MD5 of a text, as a number.
+    digest: str = ""
+    #: Whether a text is a number; a row for each of so many copies, and for each item of a list;
+    #: the place of an item, how many there are; and a number for each row.
+    matches: str = ""
+    copies: str = ""
+    each: str = ""
+    position: str = ""
+    size: str = ""
+    number: str = ""
+
+    def name(self, column: str) -> str:
+        """Quote the name of a column."""
+        return self.quote + column.replace(self.quote, self.quote * 2) + self.quote
+
+
+DIALECTS = {
+    "duckdb": Dialect(
+        '"',
+        text="VARCHAR",
+        # It lets ranges that Parquet files state answer for NaN, but knows none of exponentials.
+        nan="ISNAN(EXP(CAST({0} AS DOUBLE)))",
+        digest="CAST('0x' || LEFT(MD5({0}), 13) AS BIGINT)",
+        matches="REGEXP_FULL_MATCH({0}, '{1}')",
+        copies="UNNEST(RANGE({0}))",
+        each="UNNEST(LIST_DISTINCT({0}))",
+        position="COALESCE(LIST_POSITION({0}, {1}), 0)",
+        size="LEN({0})",
+        number="ROW_NUMBER() OVER ()",
+    ),
+    "spark": Dialect(
+        "`",
+        nan="ISNAN({0})",
+        digest="CAST(CONV(LEFT(MD5({0}), 13), 16, 10) AS BIGINT)",
+        matches="{0} RLIKE r'^({1})$'",
+        copies="EXPLODE(SEQUENCE(1, {0}))",
+        each="EXPLODE(ARRAY_DISTINCT({0}))",
+        position="ARRAY_POSITION({0}, {1})",
+        size="CARDINALITY({0})",
+        number="MONOTONICALLY_INCREASING_ID()",
+    ),
+    "bigquery": Dialect(
+        "`",
+        whole="INT64",
+        real="FLOAT64",
+        nan="IS_NAN({0})",
+        digest="CAST(CONCAT('0x', SUBSTR(TO_HEX(MD5({0})), 1, 13)) AS INT64)",
+    ),
+    "snowflake": Dialect('"', digest="TO_NUMBER(LEFT(MD5({0}), 13), 'XXXXXXXXXXXXX')"),
+}
+
+
+@dataclass(frozen=True)
+class Query:
+    """The texts of the query for one table."""
+
+    layout: Layout
+    #: What the table's columns hold: "text", "whole", "real", "list" or a type, by role.
+    kinds: Mapping[str, str]
+    dialect: Dialect
+    table: str
+    #: Whether some target may tie with other items; and where an engine has stored ``targets``.
+    tied: bool = True
+    stored: str = ""
+
+    @property
+    def asked(self) -> Asked:
+        """Return what is asked of the table."""
+        return self.layout.asked
+
+    @property
+    def users(self) -> bool:
+        """Return whether targets have users."""
+        return "user" in self.layout or self.layout.scored
+
+    def _as(self, value: str, kind: str) -> str:
+        return f"CAST({value} AS {getattr(self.dialect, kind)})"
+
+    # -- values ----------------------------------------------------------------------------------
+
+    def raw(self, role: str) -> str:
+        """Return a value to be checked: as it is, or one for all good values where many differ."""
+        d, kind = self.dialect, self.kinds[role]
+        column = d.name(self.layout.columns[role])
+        if role not in ("user", "item", "score", *LISTS):
+            return self._as(column, "text") if self.layout.is_name(role) else column
+        bad, text = f"{column} IS NULL", kind == "text" and role not in LISTS
+        if text and role == "score":
+            bad += f" OR NOT {d.matches.format(column, NUMBER)}"
+        elif kind in ("text", "real"):
+            bad += f" OR {column} = ''" if kind == "text" else f" OR {d.nan.format(column)}"
+        elif role == "relevant":
+            bad += f" OR {d.size.format(column)} = 0"
+        shown, good = (column, "'1'") if text else ("NULL", "1")
+        return f"CASE WHEN {bad} THEN {shown} ELSE {good} END"
+
+    def distinct(self) -> str:
+        """Return the query for the distinct rows, as they are, and how many there are of each."""
+        chosen = [f"{self.raw(role)} AS {self.dialect.name(role)}" for role in self.layout.columns]
+        return f"SELECT {', '.join(chosen)}, COUNT(*) AS times FROM {self.table} GROUP BY ALL"
+
+    def value(self, role: str) -> str:
+        """Return a number or a name that was checked."""
+        kind, column = self.kinds[role], self.dialect.name(self.layout.columns[role])
+        text = self._as(column, "text")
+        if self.layout.is_name(role):
+            if kind == "real":
+                whole = self._as(self._as(column, "whole"), "text")
+                return f"CASE WHEN {column} = FLOOR({column}) THEN {whole} ELSE {text} END"
+            return text if role == "model" else column
+        if role == "target":
+            return f"CASE WHEN LOWER(TRIM({text})) IN ('true', '1', '1.0') THEN 1 ELSE 0 END"
+        if kind != "text":
+            return column
+        if role in LISTS:
+            return f"CAST(CAST({column} AS JSON) AS VARCHAR[])"
+        return self._as(f"TRIM({column})", "real")
+
+    def _given(self, *roles: str) -> str:
+        """Return the values of those roles that there are; ``rank`` and ``count`` are keywords."""
+        inner = {"rank": "position", "count": "times"}
+        kept = {inner.get(role, role): self.value(role) for role in roles if role in self.layout}
+        kept["model"] = self.value("model") if "model" in self.layout else "''"
+        number = self.dialect.number if self.layout.scored else "''"
+        kept["who"] = self.value("user") if "user" in self.layout else number
+        return f"SELECT {_listed(kept)} FROM {self.table}"
+
+    # -- targets ---------------------------------------------------------------------------------
+
+    def targets(self) -> dict[str, str]:
+        """Return the parts up to ``targets``: whose, design, better, tied, times, and names."""
+        if self.stored:
+            return {"targets": f"SELECT * FROM {self.stored}"}
+        if self.layout.scored:
+            return self._of_scores() if self.layout.rows == "scores" else self._of_lists()
+        found = {"better": "better", "tied": "tied"}
+        if self.layout.rows == "ranks" and self.kinds["rank"] == "whole":
+            found = {"better": "position - 1", "tied": "0"}
+        elif self.layout.rows == "ranks":
+            # What is neither whole nor half has no rank: whoever reads the counts refuses it.
+            half = "CASE WHEN 2 * position = FLOOR(2 * position) THEN FLOOR(position) END"
+            found["better"] = f"{self._as(half, 'whole')} - 1"
+            found["tied"] = "CASE WHEN position > FLOOR(position) THEN 1 ELSE 0 END"
+        found["times"] = self._as("times", "whole") if "count" in self.layout else "1"
+        given = self._given("better", "tied", "sampled", "items", "rank", "count")
+        return {"given": given, "targets": self._targets(**found) + "given"}
+
+    def _targets(self, **found: str) -> str:
+        given = dict(self.asked.given)
+        if self.layout.rows == "scores":
+            given.pop("sampled", None)
+        design = {n: self._as(str(given.get(n, n)), "whole") for n in ("sampled", "items")}
+        return f"SELECT model, who, {_listed(design | found)} FROM "
+
+    def _of_scores(self) -> dict[str, str]:
+        """Compare each target with its user's other items."""
+        named, same = "item" in self.layout, "s.model = a.model AND s.who = a.who"
+        number = "ROW_NUMBER() OVER (PARTITION BY model, who ORDER BY score"
+        number += ", item)" if named else ")"
+        others = "SELECT * FROM given WHERE target = 0"
+        if named:
+            # A sampled item that is a target of its user is none.
+            others = (
+                "SELECT s.* FROM given AS s LEFT JOIN (SELECT DISTINCT model, who, item FROM aims) "
+                f"AS a ON {same} AND s.item = a.item WHERE s.target = 0 AND a.item IS NULL"
+            )
+        kept = {each: f"MAX(a.{each})" for each in ("items", "item") if each in self.layout}
+        kept |= {"level": "MAX(a.score)", "sampled": "COUNT(s.who)"}
+        for name, sign in (("better", ">"), ("tied", "=")):
+            kept[name] = f"SUM(CASE WHEN s.score {sign} a.score THEN 1 ELSE 0 END)"
+        name = "item" if named else self._as("number", "text")
+        same_columns = {each: each for each in ("better", "tied", "level")}
+        return {
+            "given": self._given("item", "score", "target", "items"),
+            "aims": f"SELECT *, {number} AS number FROM given WHERE target = 1",
+            "others": others,
+            "compared": f"SELECT a.model, a.who, a.number, {_listed(kept)}\nFROM aims AS a "
+            f"LEFT JOIN others AS s ON {same} GROUP BY a.model, a.who, a.number",
+            "targets": self._targets(**same_columns, times="1", name=name) + "compared",
+        }
+
+    def _of_lists(self) -> dict[str, str]:
+        """Find each relevant item in the recommended list; others come after its end."""
+        d, of_user = self.dialect, "OVER (PARTITION BY model, who"
+        kept = ", ".join(["model, who", *(r for r in ("sampled", "items") if r in self.layout)])
+        size, position = d.size.format("recommended"), d.position.format("recommended", "name")
+        order, beyond = f"{of_user} ORDER BY beyond, position, name)", "beyond = 1"
+        better = f"CASE WHEN {beyond} THEN size - met ELSE position - number END"
+        found = {"better": better, "tied": "0", "times": "1", "name": "name", "beyond": "beyond"}
+        return {
+            "given": self._given("sampled", "items", *LISTS),
+            "wanted": f"SELECT {kept}, recommended, {d.each.format('relevant')} AS name FROM given",
+            "found": f"SELECT {kept}, name, {size} AS size, {position} AS position FROM wanted",
+            "marked": "SELECT *, CASE WHEN position = 0 THEN 1 ELSE 0 END AS beyond FROM found",
+            "compared": f"SELECT *, SUM(1 - beyond) {of_user}) AS met, "
+            f"ROW_NUMBER() {order} AS number FROM marked",
+            "targets": self._targets(**found, level="-number") + "compared",
+        }
+
+    # -- ranks -----------------------------------------------------------------------------------
+
+    def _ranked(self) -> str:
+        """Return targets with their ranks; those with ties at random are placed one by one."""
+        d, ties = self.dialect, self.asked.read.ties
+        if ties != "random" or not self.tied or self.layout.rows == "lists":
+            return self._with_rank("tied" if ties == "pessimistic" else "0", "times", "targets")
+        rows, name = "SELECT * FROM targets WHERE tied > 0", self._as("name", "text")
+        if "count" in self.layout:
+            copies = d.copies.format(self._as("times", "whole"))
+            rows = f"SELECT *, {copies} AS copy FROM targets WHERE tied > 0 AND times > 0"
+        if not self.layout.scored:
+            same = "PARTITION BY model, who, better, tied ORDER BY sampled, items"
+            rows = f"SELECT *, ROW_NUMBER() OVER ({same}) - 1 AS k FROM ({rows}) AS t"
+            parts = [self._as(self._as(part, "whole"), "text") for part in ("better", "tied", "k")]
+            name = ", ':', ".join(parts)
+        hashed = f"CONCAT('{self.asked.seed}|', {self._as('who', 'text')}, '|', {name})"
+        place = f"FLOOR({d.digest.format(hashed)} / 4503599627370496e0 * (tied + 1))"
+        sure = self._with_rank("0", "times", "targets WHERE tied = 0")
+        return f"{sure}\nUNION ALL\n" + self._with_rank(place, "1", f"({rows}) AS r")
+
+    def _with_rank(self, place: str, times: str, rows: str) -> str:
+        plain = place == "0" and self.kinds.get("rank") == "whole"
+        # A cast to wider numbers would cost a tenth of the time.
+        high = rank = "1 + better" if plain else self._as(f"1 + better + {place}", "whole")
+        if self.layout.rows == "lists":
+            high = f"CASE WHEN beyond = 1 THEN sampled + 1 ELSE {rank} END"
+        found = {"items": self._size(), "times": times, "low": rank, "high": high}
+        found |= {"name": "name"} if self.layout.scored else {}
+        return f"SELECT model, who, sampled, {_listed(found)} FROM {rows}"
+
+    def _size(self) -> str:
+        """Return the size of a catalogue, that of a single row on a grid."""
+        if "items" in self.asked.given:
+            return "items"
+        grid = self._as(f"ROUND(EXP(ROUND(LN(items) * {SIZE_STEPS}) / {SIZE_STEPS}))", "whole")
+        kept = f"items <= {SMALL_CATALOGUE}"
+        if not self.asked.replacement:
+            # All of a catalogue keeps its size, and a part never seems to be all.
+            grid, kept = f"GREATEST({grid}, sampled + 2)", f"{kept} OR sampled >= items - 1"
+        return f"CASE WHEN {kept} THEN items ELSE {grid} END"
+
+    def _placed(self) -> str:
+        """Return ranks with the number of their user's targets."""
+        if not self.users:
+            return "SELECT *, 1 AS relevant, 1 AS place FROM ranked WHERE times > 0"
+        # Targets in one list hold each other for certain, which a query cannot undo.
+        known = "CASE WHEN u.relevant = 1 THEN r.{0} END" if self.layout.scored else "r.{0}"
+        found = {"low": known.format("low"), "high": known.format("high"), "relevant": "u.relevant"}
+        found["place"] = "CASE WHEN u.relevant = 1 THEN 1 ELSE 0 END"
+        found |= {"name": "r.name"} if self.layout.scored else {}
+        users = "SELECT model, who, SUM(times) AS relevant FROM ranked GROUP BY model, who"
+        return (
+            f"SELECT r.model, r.who, r.sampled, r.items, r.times, {_listed(found)}\nFROM ranked "
+            f"AS r JOIN ({users}) AS u ON r.model = u.model AND r.who = u.who WHERE r.times > 0"
+        )
+
+    # -- counts ----------------------------------------------------------------------------------
+
+    def text(self, final: str, **parts: str) -> str:
+        """Return the query that ends in ``final``."""
+        parts = self.targets() | parts
+        named = ",\n".join(f"{name} AS (\n{text})" for name, text in parts.items())
+        return f"WITH {named}\n{final}"
+
+    def counts(self, *, pair: bool, models: Sequence[str] | None = None) -> str:
+        """Return the query for the table of counts, with the pairs of two models if asked for.
+
+        With ``models``, users have one row for all of them, which is quick; the rank is null where
+        a model has two targets of a user.
+        """
+        if models is not None:
+            return self._side_by_side(models, pair)
+        parts = {"ranked": self._ranked(), "placed": self._placed()}
+        keys = ", ".join(CELL)
+        found = self._cells("model", keys, "times") + f"placed GROUP BY model, {keys}"
+        if self.users:
+            keys = "who, model, sampled, items, bin, relevant, place"
+            bins = keys.replace("bin", f"{self._bin('high')} AS bin")
+            parts["binned"] = f"SELECT {bins}, times FROM placed"
+            parts["held"] = f"SELECT {keys}, SUM(times) AS times FROM binned GROUP BY {keys}"
+            which = "(a.model = b.model AND a.relevant > 1)" + " OR a.model < b.model" * pair
+            first, second = ([f"{side}.{key}" for key in ("model", *PAIR_KEYS)] for side in "ab")
+            found += self._pairs("SUM(a.times * b.times)", first, second)
+            found += f"held AS a JOIN held AS b ON a.who = b.who AND ({which})\nGROUP BY "
+            found += ", ".join(first + second)
+        return self.text(found, **parts)
+
+    def _side_by_side(self, models: Sequence[str], pair: bool) -> str:
+        """Count by how often users have which ranks of the models."""
+        names = {f"m{n}": "'" + name.replace("'", "''") + "'" for n, name in enumerate(models)}
+        ranks = {m: f"MAX(CASE WHEN model = {name} THEN low END)" for m, name in names.items()}
+        known = " - ".join(f"CASE WHEN {m} IS NULL THEN 0 ELSE 1 END" for m in names)
+        wide = f"SELECT who, COUNT(*) AS n, {_listed(ranks)} FROM ranked GROUP BY who"
+        joint = f"SELECT {', '.join(names)}, n - {known} AS more, COUNT(*) AS users FROM wide "
+        joint += f"GROUP BY {', '.join(names)}, n"
+        sampled, items = (str(self.asked.given[name]) for name in ("sampled", "items"))
+        found = []
+        for m, model in names.items():
+            rank = f"CASE WHEN more = 0 THEN {m} END"
+            cell = dict(zip(CELL, (sampled, items, rank, rank, "1", "1"), strict=True))
+            rows = f"joint WHERE {m} IS NOT NULL GROUP BY {m}, more"
+            found.append(self._cells(model, _listed(cell), "users") + rows)
+        for two in combinations(names if pair else (), 2):
+            bins = [self._bin(m) for m in two]
+            sides = ([names[m], sampled, items, self._bin(m), "1", "1"] for m in two)
+            both = " AND ".join(f"{m} IS NOT NULL" for m in two)
+            rows = f"joint WHERE {both} GROUP BY {', '.join(bins)}"
+            found.append(self._pairs("SUM(users)", *sides).removeprefix(_AND) + rows)
+        return self.text(_AND.join(found), ranked=self._ranked(), wide=wide, joint=joint)
+
+    def _cells(self, model: str, cell: str, times: str) -> str:
+        nulls = {n: self._as("NULL", "text" if "model" in n else "whole") for n in COUNTS[8:]}
+        count = self.dialect.name("count")
+        return f"SELECT {model} AS model, {cell}, SUM({times}) AS {count}, {_listed(nulls)}\nFROM "
+
+    def _pairs(self, count: str, first: list[str], second: list[str]) -> str:
+        model, sampled, items, low, relevant, place = first
+        null = self._as("NULL", "whole")
+        cell = [model, sampled, items, null, null, relevant, place, count, low, *second]
+        return f"{_AND}SELECT {', '.join(cell)}\nFROM "
+
+    def _bin(self, rank: str) -> str:
+        """Return the first rank of the bin of a rank."""
+        first = RANKS_ALONE + 1
+        start = f"CEIL({first} * EXP(FLOOR({RANK_STEPS} * LN({rank} / {first}e0)) / {RANK_STEPS}))"
+        return f"CASE WHEN {rank} <= {RANKS_ALONE} THEN {rank} ELSE {self._as(start, 'whole')} END"
+
+    def outcomes(self) -> str:
+        """Return the query for how many targets of each rank each shared item met and beats."""
+        chance = f"MD5(CONCAT('{self.asked.seed}|', CONCAT(s.who, CONCAT('|', s.item))))"
+        order = f"PARTITION BY r.model, r.who, r.name ORDER BY s.score DESC, {chance}"
+        parts = replace(self, stored="").targets() | self.targets()
+        # As many items beat a target as come before its rank.
+        parts |= {"ranked": self._ranked(), "placed": self._placed()} | {
+            "met": f"SELECT r.*, s.item, ROW_NUMBER() OVER ({order}) AS number FROM placed AS r "
+            "JOIN others AS s ON s.model = r.model AND s.who = r.who"
+        }
+        keys = "model, sampled, item, low, relevant, place"
+        beaten = "SUM(CASE WHEN number < low THEN 1 ELSE 0 END)"
+        return self.text(
+            f"SELECT {keys}, {beaten} AS beaten, COUNT(*) AS met FROM met GROUP BY {keys}", **parts
+        )
+
+
+_AND = "\nUNION ALL\n"
+
+
+def _listed(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{value} AS {name}" for name, value in values.items())
+
+
+def sql(
+    *,
+    by: str | None = None,
+    pair: bool = False,
+    rows: str = "ranks",
+    dialect: str = "duckdb",
+    models: Sequence[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    items: int | None = None,
+    sampled: int | None = None,
+    table: str = "ranks",
+    replacement: bool = True,
+    ties: str = "random",
+    rng: int = 0,
+) -> str:
+    """Return the query that counts a table where it is; `estimate` and `compare` take its result.
+
+    Parameters
+    ----------
+    by
+        The column that names the model.
+    pair
+        Whether to count pairs too: of two models' ranks of the same user, and of two targets of
+        one user. The table then has a column ``user``.
+    rows
+        What a row holds: ``"ranks"``, ``"comparisons"``, ``"scores"``, or ``"lists"`` (arrays
+        ``recommended`` and ``relevant``).
+    dialect
+        ``"duckdb"``, ``"spark"``, ``"bigquery"`` or ``"snowflake"``; the last two are not run by
+        the tests, and have no lists.
+    models
+        The names of all models, where no model has two targets of a user: the query is quicker.
+    columns
+        Columns that have other names, and optional ones that the table has: ``{"user": "user"}``.
+    items, sampled
+        The design, where it is not a column of each row.
+    table
+        The name of the table, as the engine writes it.
+    replacement, ties, rng
+        Whether an item may be sampled twice for a target; the tie rule and its seed.
+
+    >>> print(sql(items=50, sampled=9).splitlines()[-1][-36:])
+    items, low, high, relevant, place
+    """
+    needed = COLUMNS[check_choice("rows", rows, ROWS)][0]
+    engine = DIALECTS[check_choice("dialect", dialect, tuple(DIALECTS))]
+    read = Read(dict(columns or {}), rows, ties, rng)
+    asked = Asked.of(items, sampled, read, by, replacement)
+    named = {role: role for role in (*needed, *(["user"] if pair else []))} | dict(columns or {})
+    missing = [name for name in ("items", "sampled") if name not in asked.given]
+    present = [*named.values(), *missing, *([by] if by else [])]
+    if not engine.each and (rows == "lists" or "count" in named):
+        raise InputError(f"rows must not be lists or have a count in {dialect}: unnest them")
+    if models is not None and missing:
+        raise InputError("items and sampled must be given with models; leave models out")
+    layout = find_layout(present, "the table", asked)
+    kinds = dict.fromkeys(layout.columns, "whole") | {"rank": "real", "score": "real"}
+    text = Query(layout, kinds | {"model": "text"}, engine, table).counts(pair=pair, models=models)
+    return text if dialect in ("duckdb", "spark") else _NOT_RUN.format(dialect) + text

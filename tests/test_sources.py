@@ -1,0 +1,245 @@
+"""What `estimate` and `compare` take: every form of the same ranks gives the same answer."""
+
+import json
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import unsample
+from unsample import RankCounts, Read, tables
+from unsample.errors import InputError, UnsampleWarning
+from unsample.evidence import ModelCounts, Targets
+from unsample.tables import read_counts
+
+DESIGN = {"items": 400, "sampled": 30}
+OPTIONS = {**DESIGN, "metrics": "Recall@50", "method": "mle"}
+NAMES = ("A", "B")
+
+
+def _frame(name):
+    rng = np.random.default_rng(NAMES.index(name))
+    ranks = np.minimum(rng.geometric(0.2 + 0.1 * NAMES.index(name), 300), 31)
+    return pd.DataFrame({"user": np.arange(300), "rank": ranks})
+
+
+FRAMES = {name: _frame(name) for name in NAMES}
+TABLE = pd.concat([frame.assign(model=name) for name, frame in FRAMES.items()])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, frame in FRAMES.items():
+        frame.to_csv(f"{name}.csv", index=False)
+        RankCounts.from_ranks(frame["rank"], **DESIGN).save(f"{name}.npz")
+    TABLE.to_parquet("both.parquet")
+    (tmp_path / "runs").mkdir()
+    TABLE.iloc[:300].to_csv("runs/1.csv", index=False)
+    TABLE.iloc[300:].to_csv("runs/2.csv", index=False)
+    return tmp_path
+
+
+#: Forms of one model's ranks, and of both.
+ONE = {
+    "array": lambda frame: frame["rank"].to_numpy(),
+    "series": lambda frame: frame["rank"],
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "lazy": lambda frame: pl.from_pandas(frame).lazy(),
+    "pyarrow": pa.Table.from_pandas,
+    "columns": lambda frame: {"rank": frame["rank"].to_numpy()},
+    "path": lambda _: "A.csv",
+    "list": lambda _: ["A.csv"],
+    "pattern": lambda _: "A*.csv",
+}
+BOTH = {
+    "dict of arrays": lambda: {name: frame["rank"].to_numpy() for name, frame in FRAMES.items()},
+    "dict of frames": lambda: FRAMES,
+    "dict of paths": lambda: {name: f"{name}.csv" for name in NAMES},
+    "dict of anything": lambda: {"A": "A.csv", "B": pl.from_pandas(FRAMES["B"])},
+    "table": lambda: TABLE,
+    "path": lambda: "both.parquet",
+    "folder": lambda: "runs",
+    "pattern": lambda: "runs/*.csv",
+    "counts of models": lambda: read_counts(TABLE, by="model", pair=True, **DESIGN),
+}
+
+
+@pytest.mark.parametrize("form", ONE)
+def test_every_form_of_ranks_gives_the_same_estimate(form, folder):
+    expected = unsample.estimate(FRAMES["A"]["rank"].to_numpy(), **OPTIONS).to_dict()
+    found = unsample.estimate(ONE[form](FRAMES["A"]), **OPTIONS)
+    assert found.to_dict() == expected
+
+
+@pytest.mark.parametrize("form", BOTH)
+def test_every_form_of_models_gives_the_same_answers(form, folder):
+    given, options = BOTH[form](), dict(OPTIONS)
+    counted = isinstance(given, ModelCounts)
+    if counted:
+        del options["items"], options["sampled"]
+    by = None if isinstance(given, dict) or counted else "model"
+    estimates = unsample.estimate(given, by=by, **options)
+    assert list(estimates) == list(NAMES)
+    expected = unsample.compare(FRAMES, **OPTIONS)
+    for name in NAMES:
+        alone = unsample.estimate(FRAMES[name], **OPTIONS)
+        assert estimates[name].to_dict() == alone.to_dict()
+    found = unsample.compare(given, by=by, **options)
+    assert found.paired
+    (one,), (other,) = found.rows(), expected.rows()
+    assert one == pytest.approx(other)
+
+
+CALLS = {
+    "one file": (("A.csv",), {}, lambda o: unsample.estimate("A.csv", **o)),
+    "parts": (("runs/1.csv", "runs/2.csv"), {"by": "model"},
+              lambda o: unsample.estimate("runs", by="model", **o)),
+    "names": (("one=A.csv", "two=B.csv"), {},
+              lambda o: unsample.estimate({"one": "A.csv", "two": "B.csv"}, **o)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_the_command_estimates_what_python_does(case, folder, run):
+    files, more, call = CALLS[case]
+    options = [f"--{name}={value}" for name, value in (OPTIONS | more).items()]
+    code, out, _ = run("estimate", *files, *options, "--json")
+    result = call(OPTIONS)
+    expected = result if isinstance(result, dict) else {"": result}
+    found = json.loads(out) if isinstance(result, dict) else {"": json.loads(out)}
+    assert code == 0
+    assert found == {name: each.to_dict() for name, each in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("files", "given"),
+    [
+        (("A.csv", "B.csv"), ["A.csv", "B.csv"]),
+        (("x=A.csv", "y=B.csv"), {"x": "A.csv", "y": "B.csv"}),
+        (("both.parquet",), "both.parquet"),
+    ],
+)
+def test_the_command_compares_what_python_does(files, given, folder, run):
+    options = [f"--{name}={value}" for name, value in OPTIONS.items()]
+    code, out, _ = run("compare", *files, *options, "--json")
+    assert (code, json.loads(out)) == (0, unsample.compare(given, **OPTIONS).to_dict())
+
+
+def test_the_query_that_the_command_prints_gives_counts_that_it_takes(folder, run):
+    """What a warehouse would run, run here."""
+    for verb, options in (("estimate", ("--by=model",)), ("compare", ())):
+        code, out, _ = run(verb, "'both.parquet'", "--items=400", "--sampled=30", *options,
+                           "--print-sql=duckdb")  # fmt: skip
+        assert code == 0
+        duckdb.sql(out).write_parquet(f"{verb}.parquet")
+    asked = {"metrics": "Recall@50", "method": "mle"}
+    found = unsample.estimate("estimate.parquet", by="model", **asked)
+    expected = unsample.estimate(TABLE, by="model", **OPTIONS)
+    assert {name: each.rows() for name, each in found.items()} == {
+        name: each.rows() for name, each in expected.items()
+    }
+    (one,), (other,) = (
+        unsample.compare(given, **more).rows()
+        for given, more in (("compare.parquet", asked), (TABLE, OPTIONS))
+    )
+    assert one == pytest.approx(other)
+    code, _, err = run("compare", "A.csv", "B.csv", "--print-sql=duckdb")
+    assert (code, "print_sql must be asked for one table" in err) == (2, True)
+
+
+def test_files_name_models_by_their_stems_unless_these_are_equal(folder):
+    assert unsample.compare(["A.csv", "B.csv"], **OPTIONS).models == NAMES
+    with pytest.raises(InputError, match=r"'A\.csv' and 'runs/A\.csv'; name them yourself"):
+        unsample.compare(["A.csv", "runs/A.csv"], **OPTIONS)
+    # With a column that names the models, the files are parts of one table.
+    assert unsample.compare(["runs/1.csv", "runs/2.csv"], by="model", **OPTIONS).models == NAMES
+
+
+def test_files_without_users_are_matched_row_by_row(folder):
+    for name, frame in FRAMES.items():
+        frame[["rank"]].to_csv(f"{name}.csv", index=False)
+    found = unsample.compare(["A.csv", "B.csv"], **OPTIONS)
+    arrays = {name: frame["rank"].to_numpy() for name, frame in FRAMES.items()}
+    assert found.to_dict() == unsample.compare(arrays, **OPTIONS).to_dict()
+    assert found.matched == "position"
+
+
+def test_files_that_are_not_alike_are_read_one_by_one(folder):
+    FRAMES["B"].to_parquet("B.parquet")
+    FRAMES["B"][["user"]].to_csv("users.csv", index=False)
+    for file in ("B.parquet", "B.csv"):
+        found = unsample.compare({"B": file, "A": "A.csv"}, **OPTIONS)
+        assert (found.models, found.paired) == (("B", "A"), True)
+    with pytest.raises(InputError, match="has no column 'rank'; its columns are: user;"):
+        unsample.compare(["A.csv", "users.csv"], **OPTIONS)
+
+
+def test_saved_counts_are_compared_unpaired(folder):
+    with pytest.warns(UnsampleWarning, match="unpaired"):
+        found = unsample.compare({name: f"{name}.npz" for name in NAMES}, metrics="Recall@50")
+    assert [note.name for note in found.notes if "unpaired" in note.text] == ["unpaired"]
+
+
+def test_a_table_without_users_is_compared_unpaired():
+    with pytest.warns(UnsampleWarning, match="no user is known"):
+        assert not unsample.compare(TABLE.drop(columns="user"), **OPTIONS).paired
+
+
+def test_models_of_one_table_may_have_no_user_in_common():
+    third = FRAMES["A"].assign(model="C", user=FRAMES["A"]["user"] + 1000)
+    with pytest.warns(UnsampleWarning, match="A and C have 0 of 300 users in common"):
+        found = unsample.compare(pd.concat([TABLE, third]), **OPTIONS)
+    assert found.paired
+    apart = found.difference("A", "C", "Recall@50")
+    assert apart.low == pytest.approx(-apart.high)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_frame_comes_back_as_the_kind_that_came_in(make):
+    columns = {"model": TABLE["model"].to_list(), "rank": TABLE["rank"].to_list()}
+    table = make({**columns, "user": TABLE["user"].to_list()})
+    kind = type(table)
+    one = make({"rank": columns["rank"]})
+    assert type(unsample.compare(table, **OPTIONS).to_frame()) is kind
+    for result in unsample.estimate(table, by="model", **OPTIONS).values():
+        assert type(result.to_frame()) is kind
+    assert type(unsample.estimate({"a": one}, **OPTIONS)["a"].to_frame()) is kind
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+@pytest.mark.filterwarnings("ignore:ranks must be whole, or half")
+def test_ranks_with_ties_are_read_as_a_table_of_them_is():
+    ranks, users = [1.5, 2.5, 3.0, 2.5] * 20, np.arange(80)
+    table = {"rank": np.array(ranks), "user": users.astype(str)}
+    for read in (Read(rng=3), Read(ties="pessimistic")):
+        found = unsample.estimate(ranks, users=users.astype(str), read=read, **OPTIONS)
+        assert found.counts == unsample.estimate(table, read=read, **OPTIONS).counts
+
+
+def _counted():
+    """Return the table of counts of both models."""
+    return tables.counts_of_partition(TABLE, by="model", **DESIGN)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: unsample.estimate([1, 2], by="model", **DESIGN), "by must be left out with ranks"),
+        (lambda: unsample.estimate(TABLE, users=[1], **DESIGN), "give it a column user"),
+        (lambda: unsample.estimate(RankCounts.from_ranks([1], **DESIGN), items=9), "which know it"),
+        (lambda: unsample.estimate(Targets([1], 9, 3), negatives="shared"), "which know it"),
+        (lambda: unsample.estimate({}, **DESIGN), "got an empty dict"),
+        (lambda: unsample.estimate({"x": _counted()}), "x must hold one model, got A, B"),
+        (lambda: unsample.compare([1, 2], **DESIGN), "at least two"),
+        (lambda: unsample.compare({"a": [1]}, **DESIGN), "got 1"),
+        (lambda: unsample.compare({"a": [1], "b": [2]}, sampled=3), "items must be given"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
