@@ -15,7 +15,7 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray, check_level
 from unsample.bounds._direct import DirectMean
 from unsample.bounds._limits import clopper_pearson
-from unsample.bounds._program import MeanLimits, OverBins, least_value
+from unsample.bounds._program import MeanLimits, OverBins, is_feasible, least_value
 from unsample.estimators import Observed, mean_weights
 from unsample.evidence import RankCounts, size_ranges
 from unsample.law import Law, RankGrid
@@ -68,11 +68,20 @@ class Bounds:
         low, high = sorted((counts.scale * low, counts.scale * high))
         return min(low, most), min(high, most)
 
+    @property
+    def feasible(self) -> bool:
+        """Return whether some P(R) fits the data at 95 %; if not, the bounds are the extremes."""
+        alpha = self._alpha(_LEAST_LEVEL)
+        return all(stratum.feasible(alpha) for stratum in self.strata)
+
+    def _alpha(self, level: float) -> float:
+        """Return the error of each part of the evidence; the sizes of strata are a part, too."""
+        parts = sum(len(stratum.evidence) for stratum in self.strata) + (len(self.strata) > 1)
+        return (1.0 - max(level, _LEAST_LEVEL)) / parts
+
     def _lowest(self, metric: Metric, side: int, level: float) -> float:
         """Return the least (``side`` -1) value of the metric, or minus the greatest (+1)."""
-        # The error is shared by all sample sizes, and by the sizes of strata.
-        parts = sum(len(stratum.evidence) for stratum in self.strata) + (len(self.strata) > 1)
-        alpha = (1.0 - max(level, _LEAST_LEVEL)) / parts
+        alpha = self._alpha(level)
         values = np.array([stratum.lowest(metric, side, alpha) for stratum in self.strata])
         if len(values) == 1:
             return float(values[0])
@@ -107,16 +116,24 @@ class Stratum:
 
     def lowest(self, metric: Metric, side: int, alpha: float) -> float:
         """Return the least value (``side`` -1), or minus the greatest (+1)."""
+        weights = OverBins.build(lambda bins: mean_weights(metric, bins, self.counts), self.grid)
+        low, high = weights.hull()
+        return least_value(low if side < 0 else -high, *self._region(alpha))
+
+    def feasible(self, alpha: float) -> bool:
+        """Return whether some P(R) fits the data."""
+        return is_feasible(*self._region(alpha))
+
+    def _region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
+        """Return the rows of the program, and what they are at most."""
         shared = self.counts.shared is not None
         found = [
             limits.proved(alpha, ends) if shared else limits.rows(alpha)
             for ends, limits in self.evidence
         ]
-        weights = OverBins.build(lambda bins: mean_weights(metric, bins, self.counts), self.grid)
-        low, high = weights.hull()
-        rows = np.concatenate([rows for rows, _ in found])
-        limits = np.concatenate([limits for _, limits in found])
-        return least_value(low if side < 0 else -high, rows, limits)
+        return np.concatenate([each[0] for each in found]), np.concatenate(
+            [each[1] for each in found]
+        )
 
 
 def bounds_grid(counts: RankCounts, cutoffs: Iterable[int]) -> RankGrid:
@@ -124,14 +141,8 @@ def bounds_grid(counts: RankCounts, cutoffs: Iterable[int]) -> RankGrid:
     items = counts.largest_catalogue
     # The last ranks stand alone too: their targets come last in every sample.
     from_the_end = [items - 2**power for power in range(items.bit_length() - 1)]
-    return RankGrid.build(
-        items,
-        sampled=counts.largest_sample,
-        cutoffs=[*cutoffs, *from_the_end],
-        ratio=0.12,
-        single=64,
-        blur=0.4,
-    )
+    cutoffs = [*cutoffs, *from_the_end]
+    return RankGrid.coarse(items, sampled=counts.largest_sample, cutoffs=cutoffs)
 
 
 def _gather(observed: Observed, sampled: int, cutoffs: list[int]) -> tuple[IntArray, MeanLimits]:

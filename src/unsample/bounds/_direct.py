@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.bounds._limits import hoeffding, quantile
-from unsample.evidence import RankCounts
+from unsample.bounds._limits import hoeffding
+from unsample.evidence import ItemCounts, RankCounts
 from unsample.metrics import AUC, MR, Metric
 
 
@@ -45,20 +45,36 @@ class DirectMean:
         """Return the mean."""
         return float(np.average(self.values, weights=self.counts.weight))
 
-    def interval(self, level: float, *, population: bool = True) -> tuple[float, float]:
-        """Return the interval of a mean: for users like these, or for these users alone."""
+    def error(self, *, population: bool = True) -> float | None:
+        """Return the standard error of the mean: for users like these, or for these users alone.
+
+        None where targets share their items, and it is not known which item beats which target.
+        """
         counts = self.counts
         variance = counts.variance_of_mean(self.values)
+        left = 1.0
+        if not counts.replacement:
+            left -= float(np.average(counts.sampled / (counts.items - 1), weights=counts.weight))
         if not population:
             # Given its rank, a target varies only by the items that it met.
             share = (counts.low - 1) / counts.sampled
             spread = (self.most - self.least) ** 2 * share * (1.0 - share)
             spread /= np.maximum(counts.sampled - 1, 1)
-            if not counts.replacement:
-                spread *= 1.0 - counts.sampled / (counts.items - 1)
-            variance = float(counts.weight_squared @ spread) / float(counts.weight.sum()) ** 2
-        reach = quantile(level) * math.sqrt(variance)
-        return self._inside(self.value - reach, self.value + reach)
+            total = float(counts.weight.sum())
+            variance = left * float(counts.weight_squared @ spread) / total**2
+        if counts.shared is not None:
+            if not counts.shared.known:
+                return None
+            variance += left * self._of_items(counts.shared)
+        return math.sqrt(variance)
+
+    def _of_items(self, shared: ItemCounts) -> float:
+        """Return the variance that comes from the draw of shared items, by leaving out each."""
+        scores = np.linspace(self.most, self.least, shared.sampled + 1)
+        _, effects = shared.effects(scores, float(self.counts.weight.sum()))
+        mean = float(effects.sum()) / shared.sampled
+        squares = ((effects - mean) ** 2).sum() + (shared.sampled - len(effects)) * mean**2
+        return float(squares) * (1.0 - 1.0 / shared.sampled)
 
     def bounds(self, level: float) -> tuple[float, float]:
         """Return limits that hold for any number of users and any ranks."""

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from unsample._checks import FloatArray
+from unsample._checks import FloatArray, IntArray
 from unsample._threads import one_thread
 from unsample.bounds._limits import clopper_pearson, hoeffding
 from unsample.law import RankGrid, RankPoints
@@ -124,7 +124,7 @@ class MeanLimits:
         rows = np.maximum(factors, 0.0) @ low + np.minimum(factors, 0.0) @ high + features[:, -1:]
         return rows, np.concatenate([upper, -lower])
 
-    def proved(self, alpha: float, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def proved(self, alpha: float, ends: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return rows for cumulated shares that hold whatever targets have in common.
 
         Where all targets met the same items, their ranks depend on each other in an unknown way.
@@ -160,7 +160,7 @@ _OF_TARGETS = 0.1
 _END_RATIO = 3.0
 
 
-def _thinned(ends: FloatArray) -> list[int]:
+def _thinned(ends: IntArray) -> list[int]:
     chosen: list[int] = []
     last = 0.0
     for place, end in enumerate(ends.tolist()):
@@ -185,6 +185,14 @@ def least_value(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> fl
             if result.status == _INFEASIBLE:
                 break
     return float(weights.min())
+
+
+def is_feasible(rows: FloatArray, limits: FloatArray) -> bool:
+    """Return whether some P is within the limits, but for a hair."""
+    nothing = np.zeros(rows.shape[1])
+    results = (_linprog(nothing, rows, limits + _HAIR, **attempt) for attempt in _ATTEMPTS)
+    status = next((each.status for each in results if each.status in (_OPTIMAL, _INFEASIBLE)), 0)
+    return bool(status != _INFEASIBLE)
 
 
 def _linprog(weights: FloatArray, rows: FloatArray, limits: FloatArray, **how: Any) -> Any:

@@ -1,0 +1,247 @@
+"""The joint law of one metric of several models, from which all that a comparison says follows.
+
+Models with sampled ranks have a joint posterior of the logarithms of their metrics. Models whose
+users' values are known (full rankings, drawn users, unbiased means) have a joint t law of their
+means. Where both kinds meet, means are taken as logarithms, independent of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from unsample._checks import FloatArray, check_level
+from unsample.answers._estimates import BOUNDS, PRIOR, Estimate, Estimates
+from unsample.answers._exact import UserValues
+from unsample.answers._model import Model
+from unsample.answers._paired import Added, Pairing
+from unsample.answers._spread import DirectSpread, MeanSpread
+from unsample.bounds import DirectMean, quantile
+from unsample.confidence import DrawnError, degrees_of_freedom
+from unsample.estimators import Observed
+from unsample.metrics import Metric
+from unsample.prior import Law, Posterior
+
+#: Draws for the chance of being the best.
+_DRAWS = 1 << 14
+#: An error below this share of the errors of the two models comes from rounding.
+_NO_ERROR = 1e-9
+
+
+class DifferenceLaw(Protocol):
+    """What the difference of two models may be."""
+
+    @property
+    def value(self) -> float:
+        """Return the difference of the two values."""
+
+    @property
+    def chance(self) -> float:
+        """Return the chance that it is positive."""
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return its interval, which excludes zero exactly where the chance passes the level."""
+
+
+@dataclass(frozen=True)
+class MeanDifference:
+    """The difference of two means over users: a t law."""
+
+    value: float
+    error: float
+    freedom: float
+
+    @property
+    def chance(self) -> float:
+        """Return the chance that the difference is positive; one half where nothing varies."""
+        from scipy.special import stdtr
+
+        if self.error == 0.0:
+            return 0.5 + 0.5 * float(np.sign(self.value))
+        return float(stdtr(self.freedom, self.value / self.error))
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the interval of the difference."""
+        reach = quantile(level, self.freedom) * self.error
+        return self.value - reach, self.value + reach
+
+
+@dataclass(frozen=True)
+class BoundDifference:
+    """A difference of which only the bounds of both models are known; chances are withheld."""
+
+    value: float
+    first: Estimate = field(repr=False)
+    second: Estimate = field(repr=False)
+
+    @property
+    def chance(self) -> float:
+        """Return nothing: there is no law."""
+        return math.nan
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the least and the greatest difference; each model has half of the error."""
+        both = 1.0 - (1.0 - check_level(level)) / 2.0
+        (low, high), (other_low, other_high) = (
+            each.interval(both) for each in (self.first, self.second)
+        )
+        return low - other_high, high - other_low
+
+
+@dataclass(frozen=True, eq=False)
+class MeanLaw:
+    """The joint t law of several models' means over users."""
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    covariance: FloatArray
+    #: Degrees of freedom of each model's difference from each other.
+    freedom: FloatArray
+
+    def difference(self, a: str, b: str) -> MeanDifference:
+        """Return the law of the first model's mean less the second's."""
+        i, j = self.names.index(a), self.names.index(b)
+        alone = math.sqrt(self.covariance[i, i] + self.covariance[j, j])
+        square = alone**2 - 2.0 * float(self.covariance[i, j])
+        error = math.sqrt(max(square, 0.0))
+        if error <= _NO_ERROR * alone:
+            # Equal differences for all users do not prove that chance plays no part.
+            error = alone
+        return MeanDifference(float(self.mean[i] - self.mean[j]), error, float(self.freedom[i, j]))
+
+    def best(self) -> dict[str, float]:
+        """Return each model's chance of being the best: never more than of beating one other."""
+        return _chances_of_best(self.names, self.mean, self.covariance, self.freedom.min(), self)
+
+
+def _chances_of_best(
+    names: Sequence[str], mean: FloatArray, covariance: FloatArray, freedom: float, law: MeanLaw
+) -> dict[str, float]:
+    rng = np.random.default_rng(33)
+    powers, axes = np.linalg.eigh(covariance)
+    noise = rng.standard_normal((_DRAWS, len(names))) @ (axes * np.sqrt(np.maximum(powers, 0))).T
+    tails = np.sqrt(freedom / rng.chisquare(freedom, size=_DRAWS))
+    drawn = mean + noise * tails[:, None]
+    first = drawn == drawn.max(axis=1, keepdims=True)
+    share = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
+    found = {}
+    for at, a in enumerate(names):
+        others = [law.difference(a, b).chance for b in names if b != a]
+        found[a] = min(float(share[at]), *others) if len(others) > 1 else sum(others)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """The joint law of any metric of some models; computed once for each metric."""
+
+    models: Sequence[Model]
+    estimates: Mapping[str, Estimates]
+    pairing: Pairing
+    _found: dict[str, Law | MeanLaw | None] = field(default_factory=dict, repr=False)
+    _joined: dict[tuple[int, ...], Posterior] = field(default_factory=dict, repr=False)
+
+    def of(self, metric: Metric) -> Law | MeanLaw | None:
+        """Return the joint law of all models whose interval is not that of their bounds."""
+        if metric.name not in self._found:
+            self._found[metric.name] = self._make(metric)
+        return self._found[metric.name]
+
+    def difference(self, metric: Metric, a: str, b: str) -> DifferenceLaw:
+        """Return the law of a difference."""
+        law = self.of(metric)
+        if law is not None and {a, b} <= set(law.names):
+            return law.difference(a, b)
+        first, second = (self.estimates[name][metric] for name in (a, b))
+        return BoundDifference(first.value - second.value, first, second)
+
+    def best(self, metric: Metric) -> dict[str, float]:
+        """Return the chance of being the best, of each model that has one."""
+        law = self.of(metric)
+        if law is None or len(law.names) < len(self.models):
+            # Nobody can be called the best of all where some are known by bounds alone.
+            return {}
+        return law.best()
+
+    def _make(self, metric: Metric) -> Law | MeanLaw | None:
+        entries = {name: held[metric] for name, held in self.estimates.items()}
+        sampled = [model for model in self.models if entries[model.name].source == PRIOR]
+        others = [
+            model for model in self.models if entries[model.name].source not in (PRIOR, BOUNDS)
+        ]
+        posterior = self._posterior(metric, sampled, entries) if sampled else None
+        means = self._means(metric, others, entries) if others else None
+        if posterior is None or means is None:
+            return means if posterior is None else posterior
+        value = np.maximum(means.mean, 1e-12)
+        covariance = np.zeros((len(self.models), len(self.models)))
+        size = len(sampled)
+        covariance[:size, :size] = posterior.covariance
+        covariance[size:, size:] = means.covariance / np.outer(value, value)
+        return Law(
+            (*posterior.names, *means.names),
+            np.concatenate([posterior.mean, np.log(value)]),
+            covariance,
+            np.concatenate([posterior.most, np.full(len(value), math.inf)]),
+        )
+
+    def _posterior(
+        self, metric: Metric, models: Sequence[Model], entries: Mapping[str, Estimate]
+    ) -> Law:
+        """Return the law under the joint posterior; its parts were fitted with the estimates."""
+        parts = {model.name: entries[model.name].posterior for model in models}
+        held = {name: part for name, part in parts.items() if part is not None}
+        key = tuple(id(part) for part in held.values())
+        if key not in self._joined:
+            self._joined[key] = Posterior.joined(held, self.pairing.between(models))
+        return self._joined[key].law(metric)
+
+    def _means(
+        self, metric: Metric, models: Sequence[Model], entries: Mapping[str, Estimate]
+    ) -> MeanLaw:
+        """Return the law of means, whose errors are those of each model alone."""
+        size = len(models)
+        values = np.array([entries[model.name].value for model in models])
+        errors = np.array([_error(entries[model.name]) for model in models])
+        added = [self._added(metric, entries[model.name], model) for model in models]
+        together = np.eye(size)
+        users = np.array([float(max(model.counts.users - 1, 1)) for model in models])
+        freedom = np.minimum.outer(users, users)
+        for i in range(size):
+            for j in range(i):
+                first, second = added[i], added[j]
+                if first is None or second is None:
+                    continue
+                together[i, j] = together[j, i] = self.pairing.correlation(first, second)
+                if first.by_user is not None and second.by_user is not None:
+                    apart = degrees_of_freedom(first.by_user - second.by_user)
+                    freedom[i, j] = freedom[j, i] = apart
+        covariance = together * np.outer(errors, errors)
+        return MeanLaw(tuple(model.name for model in models), values, covariance, freedom)
+
+    def _added(self, metric: Metric, entry: Estimate, model: Model) -> Added | None:
+        """Return what each user adds to a mean; None if users are not paired."""
+        if isinstance(entry.spread, DirectSpread):
+            direct = DirectMean.of(metric, entry.counts)
+            return None if direct is None else self.pairing.of_scores(model, metric, direct.values)
+        error = entry.spread.error if isinstance(entry.spread, MeanSpread) else None
+        if isinstance(error, DrawnError):
+            return self.pairing.of_totals(model, error.totals)
+        if model.targets is not None:
+            values = UserValues.of(model.targets, [metric], model.relevance)
+            return self.pairing.of_totals(model, values.totals[:, 0])
+        known = Observed.prepare(entry.counts).known_weights([metric])[:, 0]
+        return self.pairing.of_scores(model, metric, known)
+
+
+def _error(entry: Estimate) -> float:
+    """Return the standard error of a mean."""
+    spread = entry.spread
+    if isinstance(spread, DirectSpread):
+        return spread.standard_error
+    error = spread.error.population if isinstance(spread, MeanSpread) else 0.0
+    return 0.0 if math.isnan(error) else error

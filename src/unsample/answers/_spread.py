@@ -1,0 +1,84 @@
+"""How far a number may be from the truth: plain records that give an interval at any level."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from unsample._checks import check_level
+from unsample.bounds import quantile
+from unsample.confidence import MeanError
+from unsample.prior import Law
+
+
+class Spread(Protocol):
+    """What a metric may be."""
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the least and the greatest value at this level."""
+
+
+@dataclass(frozen=True)
+class Certain:
+    """A number that is known."""
+
+    value: float
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the number twice."""
+        check_level(level)
+        return self.value, self.value
+
+
+@dataclass(frozen=True)
+class LogSpread:
+    """A t law of the logarithm, with a greatest value: what the posterior says of one model."""
+
+    mean: float
+    scale: float
+    freedom: float
+    most: float
+
+    @classmethod
+    def of(cls, law: Law, name: str) -> LogSpread:
+        """Return what a joint law says of one of its models."""
+        at = law.names.index(name)
+        return cls(float(law.mean[at]), law.deviation(name), law.freedom, float(law.most[at]))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        reach = quantile(level, self.freedom) * self.scale
+        ends = (math.exp(min(self.mean + sign * reach, 700.0)) for sign in (-1, 1))
+        low, high = (min(end, self.most) for end in ends)
+        return low, high
+
+
+@dataclass(frozen=True)
+class MeanSpread:
+    """A mean over users of known numbers, as in full rankings: for users like these, or these."""
+
+    value: float
+    error: MeanError
+    of_these: bool = False
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        if self.of_these:
+            return self.error.of_these(self.value, level)
+        return self.error.interval(self.value, level)
+
+
+@dataclass(frozen=True)
+class DirectSpread:
+    """An unbiased mean of sampled ranks, between two limits."""
+
+    value: float
+    standard_error: float
+    least: float
+    most: float
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        reach = quantile(level) * self.standard_error
+        return max(self.value - reach, self.least), min(self.value + reach, self.most)
