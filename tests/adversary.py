@@ -15,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from unsample.confidence import SHAPES, Shape
 
 import unsample
 from tests import pools as shared
 from unsample.answers import Estimates, certified_targets
-from unsample.confidence import SHAPES, Shape
 from unsample.errors import ContradictionError, RefutedWarning, UnsampleWarning
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import Metric, parse

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse
+from unsample.confidence._program import InfeasibleError, _solve_program
 
 import unsample
 from unsample import estimators
 from unsample.answers import Estimate
-from unsample.confidence._program import InfeasibleError, _solve_program
 from unsample.errors import (
     ClippedWarning,
     ConvergenceWarning,

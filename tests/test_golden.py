@@ -59,7 +59,7 @@ def _observed(case):
         return Observed.prepare(_several_designs(), cutoffs=cutoffs)
     if case == "kept":
         counts = RankCounts.from_histogram(_histogram(40, 900, 1.4, dip=25), Law(ITEMS, 40))
-        return Observed.prepare(counts, cutoffs=cutoffs, candidates="all")
+        return Observed.prepare(counts, cutoffs=cutoffs)
     counts = _one_design()
     if case == "one":
         return Observed.prepare(counts, cutoffs=cutoffs)

@@ -10,7 +10,7 @@ import pytest
 import unsample
 from tests.test_evaluate import METRICS, World
 from unsample.answers import certified_targets, evaluate
-from unsample.confidence import Drawn, DrawnError
+from unsample.bounds import Drawn, DrawnError
 from unsample.designs import Candidates, Certified, Guided, Scorer, as_guide
 from unsample.designs._guides import GuidedOrders
 from unsample.designs._orders import target_keys

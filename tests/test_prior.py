@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from unsample.errors import FileError, InputError
-from unsample.estimators import Observed
 from unsample.estimators.prior import History, Learned, Prior, shipped
 from unsample.estimators.prior._learn import learn
 from unsample.estimators.prior._posterior import Prepared, together
 from unsample.estimators.prior._shapes import SIZE, shapes_on
+
+from unsample.errors import FileError, InputError
+from unsample.estimators import Observed
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankGrid
 from unsample.metrics import parse_all

@@ -8,11 +8,11 @@ import warnings
 from collections.abc import Mapping
 
 import pytest
+from unsample.confidence import Certainty
 
 import unsample
 from tests import pages
 from unsample.answers import Estimates, Result
-from unsample.confidence import Certainty
 from unsample.errors import InputError, UnsampleWarning
 from unsample.estimators import Observed
 from unsample.evidence import RankCounts, Targets

@@ -10,9 +10,6 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
-import unsample
-from tests.pools import Batch, World, draw, measure, told, truth, verdicts
 from unsample.confidence import (
     SHAPES,
     Certainty,
@@ -24,6 +21,9 @@ from unsample.confidence import (
 )
 from unsample.confidence._items import smoothed
 from unsample.confidence._shared import PooledError, PooledLimits, proved_rows
+
+import unsample
+from tests.pools import Batch, World, draw, measure, told, truth, verdicts
 from unsample.errors import (
     DesignError,
     FileError,

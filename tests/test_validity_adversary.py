@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from unsample.confidence import SHAPES, Certainty, OverBins, Shape
+from unsample.confidence import _strata as strata
 
 import unsample
 from tests import adversary
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
-from unsample.confidence import SHAPES, Certainty, OverBins, Shape
-from unsample.confidence import _strata as strata
 from unsample.errors import UnsampleWarning
 from unsample.evidence import RankCounts
 from unsample.law import draw_sampled_ranks

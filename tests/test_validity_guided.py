@@ -7,7 +7,7 @@ import pytest
 
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
 from unsample.answers import certified_targets
-from unsample.confidence import _drawn
+from unsample.bounds import _drawn
 from unsample.designs import Guided
 from unsample.metrics import Metric, parse_all
 

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
 from unsample import compare
 from unsample.answers import Evaluation, certified_targets
-from unsample.confidence import _drawn
+from unsample.bounds import _drawn
 from unsample.designs import Guided
 from unsample.metrics import parse_all
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from unsample.confidence import DirectMean
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
 from unsample.answers._exact import UserValues
-from unsample.confidence import DirectMean
 from unsample.evidence import RankCounts, Targets
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all

@@ -15,12 +15,12 @@ from matplotlib.axes import Axes
 
 import unsample
 from unsample.errors import UnsampleWarning
-from unsample.estimators.prior import KINDS, shipped
-from unsample.estimators.prior._shapes import shapes_on
 from unsample.lab.bank import RankSet, load_bank
 from unsample.lab.datasets import load_ranks
 from unsample.law import RankGrid, draw_sampled_ranks
 from unsample.pages import plot_metric_curve, plot_plan
+from unsample.prior import KINDS, shipped
+from unsample.prior._shapes import shapes_on
 
 RECOMMENDERS = {
     "ease": "EASE",

@@ -24,6 +24,7 @@ _UNIFORM = "leave it out: items must be drawn uniformly, and unsample.audit tell
 _GRAPH = "use kind='graph': other relevant items left out, metrics per target"
 _ONE_POOL = "say negatives='shared'; where each batch has its own items, intervals are then bounds"
 _SHAPE = "leave it out: what intervals assume follows from candidates, and bounds assume nothing"
+_INTERVAL = "intervals come from the prior, or are bounds: interval() and bounds() of an estimate"
 _SEED = "use read=unsample.Read(rng=...), which holds the seed and the tie rule"
 _PART = (
     "draw documents at random, and give the ranks among them to unsample.estimate with "
@@ -113,6 +114,9 @@ GONE: dict[str, str] = {
     "unsample audit --exponent": "audit tells uniform draws from others alone",
     "unsample audit --level": "p-values are in the result, and its answers hold at 95 % together",
     "unsample audit --rng": "nothing is drawn at random any more: leave it out",
+    "unsample.Shape": _INTERVAL,
+    "unsample.confidence": _INTERVAL,
+    "unsample.estimators.Auto": "use method='auto' of unsample.estimate",
     "method='smooth'": "use method='auto', or the paper's 'mle'",
     #
     # Adapters.

@@ -21,8 +21,7 @@ from unsample.answers._notes import Note, warn_of
 from unsample.answers._prior import SHIPPED, as_methods, as_prior, prior_kind
 from unsample.answers._result import DEFAULT_METRICS
 from unsample.answers._spread import Certain, DirectSpread, LogSpread, MeanSpread
-from unsample.bounds import Bounds, DirectMean
-from unsample.confidence import MeanError
+from unsample.bounds import Bounds, DirectMean, MeanError
 from unsample.estimators import CANDIDATES, Estimator, Fit, Observed
 from unsample.evidence import RankCounts, Targets
 from unsample.law import RankDistribution
@@ -207,7 +206,7 @@ class _Part:
     ) -> _Part:
         """Answer with one posterior, and one fit of each method of a paper."""
         cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in metrics]
-        observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=candidates or "unseen")
+        observed = Observed.prepare(counts, cutoffs=cutoffs)
         known = bool(counts.known.all())
         posterior = None
         if prior is not None and not known and any(_is_learned(each, counts) for each in metrics):

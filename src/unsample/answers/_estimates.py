@@ -239,6 +239,8 @@ def _asked_later(entry: Estimate, metric: Metric, curve: RankDistribution | None
 
 def _full_name(method: str) -> str:
     """Return the name of a method as results print it, for any spelling."""
+    if method.strip().casefold() == AUTO:
+        return AUTO
     try:
         return str(_estimators.parse(method))
     except MethodError:

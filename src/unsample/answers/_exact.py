@@ -23,7 +23,7 @@ from unsample.answers._estimates import MEAN, Estimate, Estimates
 from unsample.answers._notes import warn_of
 from unsample.answers._result import DEFAULT_METRICS
 from unsample.answers._spread import Certain, MeanSpread
-from unsample.confidence import MeanError
+from unsample.bounds import MeanError
 from unsample.errors import DesignError, InputError, RankError
 from unsample.evidence import (
     RankCounts,

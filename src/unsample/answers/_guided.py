@@ -11,8 +11,8 @@ from unsample._checks import FloatArray, IntArray
 from unsample.answers._estimates import MEAN, Estimate, Estimates
 from unsample.answers._exact import UserValues
 from unsample.answers._notes import Note
-from unsample.answers._spread import MeanSpread
-from unsample.confidence import FEW_DRAWN, Drawn, DrawnError
+from unsample.answers._spread import DrawnSpread, MeanSpread
+from unsample.bounds import FEW_DRAWN, Drawn, DrawnError
 from unsample.designs import Findings
 from unsample.evidence import number_users
 from unsample.metrics import Metric
@@ -50,7 +50,7 @@ def guided_targets(
     ]
     entries = []
     for metric, (value, error) in zip(metrics, found_each, strict=True):
-        spread, own = MeanSpread(value, error), MeanSpread(value, error, of_these=True)
+        spread, own = MeanSpread(value, error), DrawnSpread(value, error)
         limits = own.interval(0.95)
         entries.append(Estimate(metric, NAME, value, MEAN, spread, own, limits, found.ranges))
     few = drawn.users < FEW_DRAWN and any(error.stake > 0.0 for _, error in found_each)

@@ -20,8 +20,7 @@ from unsample.answers._exact import UserValues
 from unsample.answers._model import Model
 from unsample.answers._paired import Added, Pairing
 from unsample.answers._spread import DirectSpread, MeanSpread
-from unsample.bounds import DirectMean, quantile
-from unsample.confidence import DrawnError, degrees_of_freedom
+from unsample.bounds import DirectMean, DrawnError, degrees_of_freedom, quantile
 from unsample.estimators import Observed
 from unsample.metrics import Metric
 from unsample.prior import Law, Posterior

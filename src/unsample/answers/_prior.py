@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from unsample import estimators as _estimators
 from unsample._checks import check_choice
+from unsample._spelling import read_method
 from unsample.answers._estimates import AUTO
-from unsample.errors import InputError
+from unsample.errors import InputError, MethodError
 from unsample.estimators import MLE, Estimator
 from unsample.prior import Prior, shipped
 
@@ -42,12 +43,20 @@ def as_methods(
     method: str | Estimator | Iterable[str | Estimator], prior: Prior | None
 ) -> dict[str, Estimator | None]:
     """Return the methods by name; `auto` is the posterior's value, or without a prior `mle`."""
-    given = [method] if isinstance(method, str | Estimator) else list(method)
     found: dict[str, Estimator | None] = {}
-    for each in given:
-        if isinstance(each, str) and each.strip().lower() == AUTO:
-            found |= {AUTO: None} if prior is not None else {"mle": MLE()}
-        else:
+    for each in [method] if isinstance(method, str | Estimator) else method:
+        name, given = ("", "")
+        if not isinstance(each, Estimator):
+            name, given = read_method(each, (AUTO, *_estimators.REGISTRY))
+        if name != AUTO:
             estimator = _estimators.parse(each)
             found[str(estimator)] = estimator
-    return found or {str(each): each for each in _estimators.parse_all(given)}
+        elif given:
+            raise MethodError(
+                f"method auto must have no parameters, got {given!r}; say kind= and prior= instead"
+            )
+        else:
+            found |= {AUTO: None} if prior is not None else {"mle": MLE()}
+    if not found:
+        raise MethodError("method must name at least one estimator, got none; try auto")
+    return found

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from unsample._checks import check_level
-from unsample.bounds import quantile
-from unsample.confidence import MeanError
+from unsample.bounds import DrawnError, MeanError, quantile
 from unsample.prior import Law
 
 
@@ -56,17 +55,26 @@ class LogSpread:
 
 @dataclass(frozen=True)
 class MeanSpread:
-    """A mean over users of known numbers, as in full rankings: for users like these, or these."""
+    """A mean over users, all known as in full rankings, or of whom some were drawn."""
 
     value: float
-    error: MeanError
-    of_these: bool = False
+    error: MeanError | DrawnError
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the ends of the interval."""
-        if self.of_these:
-            return self.error.of_these(self.value, level)
+        """Return the ends of the interval, for users like these."""
         return self.error.interval(self.value, level)
+
+
+@dataclass(frozen=True)
+class DrawnSpread:
+    """The mean of these users, of whom some were drawn."""
+
+    value: float
+    error: DrawnError
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval, over other draws from these users."""
+        return self.error.of_these(self.value, level)
 
 
 @dataclass(frozen=True)

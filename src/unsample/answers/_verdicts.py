@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from unsample.answers._comparison import ALL, BEST, Difference
 from unsample.answers._laws import BoundDifference, Laws
-from unsample.confidence import holm
+from unsample.bounds import holm
 from unsample.metrics import Metric
 
 #: Corrections that keep the chance of any wrong verdict among many at 1 - level.

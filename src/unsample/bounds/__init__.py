@@ -2,17 +2,23 @@
 
 from unsample.bounds._bounds import Bounds, bounds_grid
 from unsample.bounds._direct import DirectMean
-from unsample.bounds._limits import clopper_pearson, hoeffding, quantile
+from unsample.bounds._drawn import FEW_DRAWN, Drawn, DrawnError
+from unsample.bounds._limits import quantile
+from unsample.bounds._means import MeanError, degrees_of_freedom, holm
 from unsample.bounds._program import MeanLimits, OverBins, is_feasible, least_value
 
 __all__ = [
+    "FEW_DRAWN",
     "Bounds",
     "DirectMean",
+    "Drawn",
+    "DrawnError",
+    "MeanError",
     "MeanLimits",
     "OverBins",
     "bounds_grid",
-    "clopper_pearson",
-    "hoeffding",
+    "degrees_of_freedom",
+    "holm",
     "is_feasible",
     "least_value",
     "quantile",

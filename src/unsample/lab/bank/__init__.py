@@ -2,8 +2,8 @@
 
 A data set is in it as histograms: for each model and kind of candidates, how many targets have
 each of the first 128 ranks, and how many lie in each bin of 1.25 % of the rank below them. The
-prior of the library is learned from it (`unsample.estimators.prior`), and estimators are judged on
-it (``benchmarks/bank.py``).
+prior of the library is learned from it (`unsample.prior`), and judged on data sets left out of it
+(``benchmarks/calibration.py``).
 
 >>> bank = load_bank()
 >>> one = bank.select(dataset="ml-1m", model="ease", candidates="unseen").sets[0]
@@ -13,5 +13,6 @@ it (``benchmarks/bank.py``).
 
 from unsample.lab.bank._bank import Bank, RankSet, load_bank
 from unsample.lab.bank._folder import read_folder
+from unsample.lab.bank._histories import histories
 
-__all__ = ["Bank", "RankSet", "load_bank", "read_folder"]
+__all__ = ["Bank", "RankSet", "histories", "load_bank", "read_folder"]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
-from unsample.confidence._items import freedom_of
-from unsample.confidence._limits import clopper_pearson, quantile
+from unsample.bounds._limits import clopper_pearson, quantile
 from unsample.evidence import RankCounts
 from unsample.metrics import Metric
 
@@ -22,9 +20,6 @@ _FEW = 10.0
 @dataclass(frozen=True)
 class MeanError:
     """The standard error of a mean over users, and an interval for users like these."""
-
-    #: Whether some users were drawn to be ranked in full, and stand for others.
-    of_draw: ClassVar[bool] = False
 
     population: float
     #: Degrees of freedom: fewer where few users make up most of the variance.
@@ -45,13 +40,9 @@ class MeanError:
         if counts.clusters is None:
             weights = counts.weight / np.maximum(counts.count, 1)
             return cls.of(values * weights, weights, metric, counts.count)
-        return cls(
-            math.sqrt(counts.variance_of_mean(values)) if counts.users > 1 else math.nan,
-            float(max(counts.users - 1, 1)),
-            counts.effective_users,
-            1.0 if metric.family.bounded else math.inf,
-            all_or_nothing=False,
-        )
+        error = math.sqrt(counts.variance_of_mean(values)) if counts.users > 1 else math.nan
+        freedom = float(max(counts.users - 1, 1))
+        return cls(error, freedom, counts.effective_users, most_of(metric), all_or_nothing=False)
 
     @classmethod
     def of(
@@ -67,18 +58,16 @@ class MeanError:
         times = np.ones(len(weights), dtype=np.int64) if times is None else times[kept]
         count, total = int(times.sum()), float(times @ weights)
         deviations = (totals - float(times @ totals) / total * weights) / total
-        values = totals / weights
-        most = 1.0 if metric.family.bounded else math.inf
         few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
-        different, place = np.unique(values, return_inverse=True)
+        values, place = np.unique(totals / weights, return_inverse=True)
         shares = np.bincount(place.reshape(-1), times * weights) / total
         return cls(
             few * math.sqrt(float(times @ deviations**2)),
             degrees_of_freedom(deviations, times),
             total**2 / float(times @ weights**2),
-            most,
-            bool(np.isin(values, (0.0, most)).all()),
-            float(different[shares.argmax()]),
+            most_of(metric),
+            bool(np.isin(values, (0.0, most_of(metric))).all()),
+            float(values[shares.argmax()]),
             max(1.0 - float(shares.max()), 0.0),
         )
 
@@ -92,40 +81,45 @@ class MeanError:
         nothing, or the most.
         """
         level = check_level(level)
-        share = value / self.most
-        if is_rare(self, value) or (math.isfinite(self.most) and self.all_or_nothing):
-            mean = np.array([min(max(share, 0.0), 1.0)])
-            low, high = clopper_pearson(mean, mean, self.users, (1.0 - level) / 2.0)
-            return self.most * float(low[0]), self.most * float(high[0])
+        bounded, share = math.isfinite(self.most), value / self.most
+        rare = self.users * min(share, 1.0 - share) < _FEW
+        if bounded and (rare or self.all_or_nothing):
+            low, high = self._of_share(min(max(share, 0.0), 1.0), level)
+            return self.most * low, self.most * high
         if math.isnan(self.population):
             return math.nan, math.nan
         reach = quantile(level, self.freedom) * self.population
         ends = value - reach, min(value + reach, max(self.most, value))
-        if math.isfinite(self.most) and self.users * self.apart < _FEW:
-            apart = np.array([self.apart])
-            others = float(clopper_pearson(apart, apart, self.users, (1.0 - level) / 2.0)[1][0])
+        if bounded and self.users * self.apart < _FEW:
+            others = self._of_share(self.apart, level)[1]
             ends = (
                 min(ends[0], self.usual * (1.0 - others)),
                 max(ends[1], self.usual + (self.most - self.usual) * others),
             )
         return ends
 
-    def of_these(self, value: float, level: float) -> tuple[float, float]:
-        """Return limits of the mean of these users, whose values are all known."""
-        return value, value
+    def _of_share(self, share: float, level: float) -> tuple[float, float]:
+        seen = np.array([share])
+        low, high = clopper_pearson(seen, seen, self.users, (1.0 - level) / 2.0)
+        return float(low[0]), float(high[0])
 
 
-def is_rare(error: MeanError, value: float) -> bool:
-    """Return whether there are too few users on either side of a share to show a variance."""
-    share = value / error.most
-    return math.isfinite(error.most) and error.users * min(share, 1.0 - share) < _FEW
+def most_of(metric: Metric) -> float:
+    """Return the greatest value that a user could have."""
+    return 1.0 if metric.family.bounded else math.inf
 
 
-def degrees_of_freedom(deviations: FloatArray, times: IntArray | None = None) -> float:
-    """Return the degrees of freedom of a sum of squares, each counted so many ``times``."""
-    times = np.ones(len(deviations), dtype=np.int64) if times is None else times
+def degrees_of_freedom(deviations: FloatArray, times: FloatArray | IntArray | None = None) -> float:
+    """Return the degrees of freedom of a sum of squares, each counted so many ``times``.
+
+    How much it varies follows from fourth powers (Satterthwaite 1946).
+    """
+    times = np.ones(len(deviations)) if times is None else times
     squares, fourths = float(times @ deviations**2), float(times @ deviations**4)
-    return freedom_of(squares**2 / fourths if fourths > 0.0 else 1.0, int(times.sum()))
+    effective = squares**2 / fourths if fourths > 0.0 else 1.0
+    count = max(round(float(times.sum())), 1)
+    kurtosis = 1.0 / max(effective, 1.0) - 1.0 / count
+    return 2.0 / max(kurtosis, 2.0 / max(count - 1, 1))
 
 
 def holm(p_values: Sequence[float], family: int | None = None) -> list[float]:

@@ -24,20 +24,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, check_level
-from unsample.confidence._items import freedom_of
-from unsample.confidence._limits import quantile
-from unsample.confidence._means import MeanError
+from unsample.bounds._limits import quantile
+from unsample.bounds._means import MeanError, degrees_of_freedom, most_of
 from unsample.metrics import Metric
 
 #: With fewer users drawn, no variance is trusted.
 FEW_DRAWN = 10
-#: Halvings of an interval of length one, enough for all digits of a limit.
-_HALVINGS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,28 +73,26 @@ class Drawn:
         return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class DrawnError(MeanError):
-    """Standard errors of a mean over users of whom some were drawn, and its intervals."""
+@dataclass(frozen=True)
+class DrawnError:
+    """The standard errors of a mean over users of whom some were drawn, and its intervals."""
 
-    of_draw: ClassVar[bool] = True
-
-    #: The error of drawing other users like these, if all were ranked in full.
+    #: The standard error for users like these, and its part if all were ranked in full.
+    population: float
     of_users: MeanError
+    #: The standard error for these users alone, and its degrees of freedom.
+    these: float
+    freedom: float
     #: The mean if nobody loses anything, how much all may lose, and the estimated share of that
     #: which is lost.
     best: float
     stake: float
     lost: float
-    #: The standard error for these users alone, and its degrees of freedom.
-    these: float
-    freedom_of_these: float
     #: How many users were drawn that stand for others, and how many outcomes of all or nothing they
     #: count as where none of them lost anything.
     drawn: int
     alike: float
-    #: The part of the variance that is only assumed, and what each user adds to the estimate.
-    assumed: float
+    #: What each user adds to the estimate.
     totals: FloatArray = field(repr=False, compare=False)
 
     @classmethod
@@ -124,32 +118,22 @@ class DrawnError(MeanError):
         lost = min(max(sum(part.lost for part in parts), 0.0), stake)
         seen, assumed = sum(part.seen for part in parts), sum(part.assumed for part in parts)
         squares = sum(part.seen**2 / part.freedom for part in parts)
-        freedom = seen**2 / squares if squares > 0 else float(max(drawn.users - 1, 1))
-        mean = (best - lost) / total
+        mean, these = (best - lost) / total, math.sqrt(seen + assumed) / total
         middle = np.where(drawn.known, values, (least + most) / 2.0)
         usual = _of_users(drawn, middle, mean, metric)
-        of_draw = (seen + assumed) / total**2
-        whole = usual.population**2 + of_draw
-        fourth = usual.population**4 / usual.freedom + of_draw**2 / freedom
-        error = cls(
-            population=math.sqrt(whole),
-            freedom=whole**2 / fourth if fourth > 0 else usual.freedom,
-            users=usual.users * (usual.population**2 / whole if whole > 0 else 1.0),
-            most=usual.most,
-            all_or_nothing=usual.all_or_nothing,
+        return mean, cls(
+            population=math.hypot(usual.population, these),
             of_users=usual,
+            these=these,
+            freedom=seen**2 / squares if squares > 0 else float(max(drawn.users - 1, 1)),
             best=best / total,
             stake=stake / total,
             lost=lost / stake if stake > 0 else 0.0,
-            these=math.sqrt(of_draw),
-            freedom_of_these=freedom,
             drawn=drawn.users,
             # If no loss was seen, the assumed user is all of the variance.
             alike=stake**2 / (drawn.users * assumed) if assumed * drawn.users > 0 else math.inf,
-            assumed=(assumed + sum(part.seen for part in parts if part.alone)) / total**2,
             totals=_totals(drawn, least, most, values),
         )
-        return mean, error
 
     def interval(self, value: float, level: float) -> tuple[float, float]:
         """Return limits of the mean for users like these.
@@ -159,26 +143,22 @@ class DrawnError(MeanError):
         """
         ends = zip(self.of_users.interval(value, level), self.of_these(value, level), strict=True)
         low, high = (math.hypot(value - users, value - these) for users, these in ends)
-        return max(value - low, 0.0 if self.bounded else -math.inf), min(value + high, self.most)
-
-    @property
-    def bounded(self) -> bool:
-        """Return whether users have values between nothing and the most."""
-        return math.isfinite(self.most)
+        most = self.of_users.most
+        return max(value - low, 0.0 if math.isfinite(most) else -math.inf), min(value + high, most)
 
     def of_these(self, value: float, level: float) -> tuple[float, float]:
         """Return limits of the mean of these users, over other draws from them."""
-        level = check_level(level)
+        level, most = check_level(level), self.of_users.most
         if self.stake <= 0.0:
             return value, value
-        if not self.bounded:
-            reach = quantile(level, self.freedom_of_these) * self.these
+        if math.isinf(most):
+            reach = quantile(level, self.freedom) * self.these
             return value - reach, value + reach
         if not self.drawn:
-            return self.best - self.stake, min(self.best, self.most)
+            return self.best - self.stake, min(self.best, most)
         low, high = _limits_of_share(self.lost, self._outcomes(level), (1.0 - level) / 2.0)
-        least, most = self.best - self.stake * high, self.best - self.stake * low
-        return min(least, value), max(min(most, self.most), value)
+        ends = self.best - self.stake * high, self.best - self.stake * low
+        return min(ends[0], value), max(min(ends[1], most), value)
 
     def _outcomes(self, level: float) -> float:
         """Return how many outcomes of all or nothing would have the variance."""
@@ -187,7 +167,7 @@ class DrawnError(MeanError):
         found = square * (self.stake / self.these) ** 2
         if self.drawn < FEW_DRAWN:
             return min(found, self.alike)
-        return found * (quantile(level) / quantile(level, self.freedom_of_these)) ** 2
+        return found * (quantile(level) / quantile(level, self.freedom)) ** 2
 
 
 @dataclass(frozen=True)
@@ -202,8 +182,6 @@ class _Stratum:
     seen: float
     assumed: float
     freedom: int
-    #: Whether only one user was drawn, who shows no variance.
-    alone: bool = False
 
     @classmethod
     def of(
@@ -230,7 +208,6 @@ class _Stratum:
             size**2 * (1.0 - share) / counted * variance,
             size**2 * missed / counted * square / drawn.users,
             max(counted - 1, 1),
-            counted == 1,
         )
 
 
@@ -257,24 +234,20 @@ def _limits_of_share(share: float, outcomes: float, part: float) -> tuple[float,
     Each end leaves out half the chance of what was seen itself. So on average no end takes more
     than its part. Where nothing was seen, one end takes both parts.
     """
+    from scipy.optimize import bisect
     from scipy.special import betainc
 
     hits, misses = share * outcomes, (1.0 - share) * outcomes
 
-    def beyond(chance: float) -> float:
-        """Return the chance of more hits, and half that of as many."""
+    def beyond(chance: float, wanted: float) -> float:
+        """Return the chance of more hits, and half that of as many, less what is wanted."""
         at_least = betainc(hits, misses + 1.0, chance) if hits > 0 else 1.0
         more = betainc(hits + 1.0, misses, chance) if misses > 0 else 0.0
-        return float(at_least + more) / 2.0
+        return float(at_least + more) / 2.0 - wanted
 
-    ends = []
-    for wanted in (part, 1.0 - part):
-        low, high = 0.0, 1.0
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2.0
-            low, high = (middle, high) if beyond(middle) < wanted else (low, middle)
-        ends.append((low + high) / 2.0)
-    return (ends[0] if hits > 0 else 0.0), (ends[1] if misses > 0 else 1.0)
+    low = bisect(beyond, 0.0, 1.0, args=(part,)) if hits > 0 else 0.0
+    high = bisect(beyond, 0.0, 1.0, args=(1.0 - part,)) if misses > 0 else 1.0
+    return float(low), float(high)
 
 
 def _of_users(drawn: Drawn, values: FloatArray, mean: float, metric: Metric) -> MeanError:
@@ -283,14 +256,12 @@ def _of_users(drawn: Drawn, values: FloatArray, mean: float, metric: Metric) -> 
     there = (factor > 0) & (weights > 0)
     factor, values, weights = factor[there], values[there], weights[there]
     count, total = float(factor.sum()), float(drawn.weights.sum())
-    squares = ((values - mean * weights) / total) ** 2
-    second, fourth = float(factor @ squares), float(factor @ squares**2)
+    deviations = (values - mean * weights) / total
     few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
-    most = 1.0 if metric.family.bounded else math.inf
     return MeanError(
-        few * math.sqrt(second),
-        freedom_of(second**2 / fourth if fourth > 0 else 1.0, round(count)),
+        few * math.sqrt(float(factor @ deviations**2)),
+        degrees_of_freedom(deviations, factor),
         total**2 / float(drawn.weights @ drawn.weights),
-        most,
-        bool(np.isin(values / weights, (0.0, most)).all()),
+        most_of(metric),
+        bool(np.isin(values / weights, (0.0, most_of(metric))).all()),
     )
