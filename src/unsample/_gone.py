@@ -36,7 +36,8 @@ _RECIPE = "docs/libraries.md has a recipe"
 
 _BY_CHANCE = "ask for {}, of which it is a linear map; docs/graphs.md has the formula"
 
-_ONE_ERROR = "leave it out: standard errors are those of the delta method"
+_ONE_VALUE = "leave it out: models are compared by the posterior, printed numbers read by it"
+_ONE_ERROR = "leave it out: methods give a value, and intervals belong to the metric"
 
 #: What went, as it was written -> what to write instead.
 GONE: dict[str, str] = {
@@ -70,6 +71,14 @@ GONE: dict[str, str] = {
     "compare(shape=)": _SHAPE,
     "unsample estimate --shape": _SHAPE,
     "unsample compare --shape": _SHAPE,
+    "published(shape=)": _SHAPE,
+    "unsample published --shape": _SHAPE,
+    "published(sampler=)": _UNIFORM,
+    "unsample published --sampler": _UNIFORM,
+    "compare(method=)": _ONE_VALUE,
+    "unsample compare --method": _ONE_VALUE,
+    "published(method=)": _ONE_VALUE,
+    "unsample published --method": _ONE_VALUE,
     "estimate(rng=)": _SEED,
     "compare(rng=)": _SEED,
     "unsample estimate --probabilities": _UNEQUAL,
@@ -135,7 +144,7 @@ GONE: dict[str, str] = {
     "unsample.designs.SampledRanks": "unsample.sampled_ranks returns the ranks alone",
     "unsample.designs.ranks_against": "give the scores to unsample.sampled_ranks",
     # Comparisons and pages.
-    "Comparison.supported_from(proven=)": "look at proven_from of Comparison.claims",
+    "Comparison.supported_from(proven=)": "leave it out: every verdict rests on the same chance",
     "Comparison.to_frame(table=)": "Comparison.to_dict() has the models, as standings",
     "unsample.pages.plot_places": "use unsample.pages.plot_comparison, which draws differences",
     #

@@ -21,7 +21,7 @@ from unsample.answers._notes import Note
 from unsample.answers._plan import plan
 from unsample.answers._planned import Plan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
-from unsample.answers._published import Published, published
+from unsample.answers._published import Published, PublishedEstimate, published
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Result, percent
 from unsample.answers._verdicts import CORRECTIONS
 
@@ -42,6 +42,7 @@ __all__ = [
     "Note",
     "Plan",
     "Published",
+    "PublishedEstimate",
     "Result",
     "Standing",
     "audit",

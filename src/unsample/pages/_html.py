@@ -43,12 +43,13 @@ from unsample.pages._sheet import (
     check_groups,
     comparison_title,
     estimates_table,
+    has_both,
     heading,
-    health,
-    is_sound,
+    is_exact,
     not_a_result,
     number,
     sheet,
+    value_of,
 )
 
 #: More cards than this are a table in disguise.
@@ -87,6 +88,14 @@ class Page:
     #: Estimates that are shown at a glance.
     cards: tuple[Estimate, ...] = ()
 
+    @property
+    def known(self) -> bool:
+        """Return whether nothing had to be estimated but from full ranks."""
+        held = self.about
+        if not isinstance(held, Estimates):
+            return False
+        return has_both(held) or all(map(is_exact, held.entries))
+
 
 def templates() -> Any:
     """Return the templates of all pages; every text is escaped."""
@@ -116,9 +125,8 @@ def as_html(result: object, *, title: str | None = None) -> str:
     script = found.loader.get_source(found, "result.js")[0]
     html: str = found.get_template("result.html").render(
         page=shown,
-        number=number,
-        health=health,
-        is_sound=is_sound,
+        is_exact=is_exact,
+        value_of=value_of,
         spec=spec,
         style=style,
         script=script,
@@ -154,7 +162,7 @@ def page(result: object) -> Page:
 
 @page.register
 def _(result: Estimates) -> Page:
-    known = result.certainty is None and not result.drawn
+    known = all(map(is_exact, result.entries))
     verb, kind = ("exact", "Exact") if known else ("estimate", "Full-catalogue")
     return Page(
         verb=verb,
@@ -291,7 +299,7 @@ def _(result: Plan) -> Page:
 
 def _settings(result: Estimates) -> tuple[tuple[str, str], ...]:
     """Return what went in, and how the solvers ended."""
-    solvers = {entry.method: str(entry.certificate) for entry in result.entries}
+    solvers = {entry.method: entry.solver for entry in result.entries if entry.solver}
     return (
         ("Ranks", heading(result)),
         ("Candidates", result.candidates or "not stated"),
@@ -300,7 +308,7 @@ def _settings(result: Estimates) -> tuple[tuple[str, str], ...]:
 
 
 def _estimates_parts(results: Mapping[str, Estimates], caption: str) -> tuple[Part, ...]:
-    table = estimates_table(results, caption, standard_errors=True)
+    table = estimates_table(results, caption)
     first = Part("results", "Results", (estimates_chart(results),), (table,))
     return (first, *_curve_parts(results))
 

@@ -20,6 +20,8 @@ from unsample.answers import (
     Evaluation,
     Plan,
     Published,
+    PublishedEstimate,
+    Standing,
     percent,
 )
 from unsample.errors import InputError
@@ -50,12 +52,16 @@ Columns: TypeAlias = Mapping[str, Callable[[Row], Cell]]
 
 @dataclass(frozen=True)
 class Table:
-    """Cells below names of columns; ``identity`` is the table's name on a page."""
+    """Cells below names of columns; ``identity`` is the table's name on a page.
+
+    Columns named in ``details`` stand on pages, and in text only where more is asked for.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
     identity: str = ""
+    details: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -64,6 +70,13 @@ class Table:
         """Return the table whose columns are these functions of the rows."""
         cells = tuple(tuple(column(row) for column in columns.values()) for row in rows)
         return cls(tuple(columns), cells, caption, identity)
+
+    @property
+    def brief(self) -> Table:
+        """Return the table without its details."""
+        kept = [place for place, name in enumerate(self.columns) if name not in self.details]
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
 
     @property
     def align(self) -> tuple[str, ...]:
@@ -136,7 +149,7 @@ def _groups_sheet(groups: Mapping[str, Estimates]) -> Sheet:
     return Sheet(
         title=tuple(f"{name and f'{name}: '}{heading(held)}" for name, held in groups.items()),
         tables=(estimates_table(groups),),
-        notes=(_limits_explained(next(iter(groups.values()))),),
+        notes=(_intervals_explained(groups.values()),),
         warnings=tuple(dict.fromkeys(text for held in groups.values() for text in held.warnings)),
     )
 
@@ -149,38 +162,37 @@ def check_groups(result: Mapping[Any, Any]) -> dict[str, Estimates]:
 
 
 def estimates_table(
-    results: Mapping[str, Estimates],
-    caption: str = "",
-    *,
-    standard_errors: bool = False,
-    brackets: bool = False,
+    results: Mapping[str, Estimates], caption: str = "", *, brackets: bool = False
 ) -> Table:
     """Return all estimates, by group where these have names.
 
     With ``brackets``, intervals stand behind their values.
     """
+    rows = [_Row(group, entry) for group, held in results.items() for entry in held.entries]
     columns: dict[str, Callable[[_Row], Cell]] = {
         "group": lambda row: row.group,
         "metric": lambda row: row.entry.metric.name,
         "method": lambda row: row.entry.method,
-        "estimate": lambda row: number(row.entry.value),
-        "95 % interval": lambda row: span_of(*row.entry.interval()),
-        "guaranteed": lambda row: span_of(*row.entry.interval(kind="guaranteed")),
+        "estimate": lambda row: value_of(row.entry),
+        "95 % interval": lambda row: interval_of(row.entry),
         "bounds": lambda row: span_of(*row.entry.bounds()),
-        "standard error": lambda row: number(row.entry.standard_error),
-        "health": lambda row: health(row.entry),
     }
-    rows = [_Row(group, entry) for group, held in results.items() for entry in held.entries]
+    if any(has_both(held) for held in results.values()):
+        del columns["95 % interval"], columns["bounds"]
+        columns["these users"] = lambda row: interval_of(row.entry, population=False)
+        columns["users like these"] = lambda row: interval_of(row.entry)
+    if all(is_exact(row.entry) for row in rows):
+        columns.pop("bounds", None)
     if brackets:
-        columns["estimate"] = lambda row: within(number(row.entry.value), *row.entry.interval())
-        del columns["95 % interval"]
+        kept = ("group", "metric", "method")
+        columns = {name: columns[name] for name in kept} | {
+            "estimate": lambda row: with_interval(row.entry)
+        }
     if list(results) == [""]:
         del columns["group"]
-    if all(row.entry.calibrated is None for row in rows):
-        del columns["guaranteed"]
-    if not standard_errors:
-        del columns["standard error"]
-    return Table.of(rows, columns, caption, "estimates")
+    if len({row.entry.method for row in rows}) == 1:
+        del columns["method"]
+    return replace(Table.of(rows, columns, caption, "estimates"), details=("bounds",))
 
 
 class _Row(NamedTuple):
@@ -202,43 +214,69 @@ def heading(result: Estimates) -> str:
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"
     how = "with" if counts.replacement else "without"
-    return f"{what}, {sampled} of {items} items sampled {how} replacement"
+    stated = f"candidates {result.candidates or 'not stated'}"
+    return f"{what}, {sampled} of {items} items sampled {how} replacement, {stated}"
 
 
-def is_sound(entry: Estimate) -> bool:
-    """Return whether nothing speaks against the value."""
-    return entry.resolved and entry.credible and not entry.clipped
+def is_exact(entry: Estimate) -> bool:
+    """Return whether the value is known for these users, so that nothing was estimated."""
+    return entry.interval(population=False) == (entry.value, entry.value)
 
 
-def health(entry: Estimate) -> str:
-    """Return in words whether the value may be relied on."""
-    text = "resolved" if entry.resolved else "NOT RESOLVED"
-    if not entry.credible:
-        text = "OUTSIDE its interval"
-    return f"{text}, clipped" if entry.clipped else text
+def has_both(result: Estimates) -> bool:
+    """Return whether an evaluation knows of these users more than of users like these."""
+    return isinstance(result, Evaluation) and result.design.guided
 
 
-def _limits_explained(result: Estimates) -> str:
-    """Return what interval and bounds mean, and what the methods chose."""
-    chosen = [f"{name}: {text}" for name, text in result.explanations.items() if text]
-    if result.certainty is None:
-        text = "interval: how far the values would move with other users like these"
-        if result.drawn:
-            text += ", and other draws of those ranked in full; it assumes nothing"
-        return "\n".join([text, *chosen])
-    lines, name = [], "interval"
-    if result.calibrated is not None:
-        name = "guaranteed"
-        lines.append(
-            "interval:   holds the true value for 95 % of data sets like those that the prior was "
-            "learned from"
+def point_of(entry: Estimate) -> float:
+    """Return the value, or NaN where it says less than its interval does."""
+    vague = isinstance(entry, PublishedEstimate) and entry.vague
+    return math.nan if vague else entry.value
+
+
+def value_of(entry: Estimate) -> Number:
+    """Return the value, or a dash where its interval says more."""
+    return number(point_of(entry))
+
+
+def interval_of(entry: Estimate, *, population: bool = True) -> Cell:
+    """Return the interval, and a word where it is the bounds."""
+    if not population and is_exact(entry):
+        return "exact"
+    return span_of(*entry.interval(population=population), after=mark_of(entry.source))
+
+
+def mark_of(source: str) -> str:
+    """Return what stands behind an interval: a word where it is the bounds."""
+    return " (bounds)" if source == "bounds" else ""
+
+
+def with_interval(entry: Estimate) -> Number:
+    """Return the value with its interval in brackets behind it."""
+    return within(value_of(entry), *entry.interval(), mark=mark_of(entry.source))
+
+
+def _intervals_explained(results: Iterable[Estimates]) -> str:
+    """Return what the intervals mean, in a line."""
+    held = list(results)
+    entries = [entry for result in held for entry in result.entries]
+    if any(map(has_both, held)):
+        return (
+            "95 % intervals: where a full ranking of these users would land, and where users like "
+            "these would"
         )
-    gap = " " * (len(name) + 2)
-    lines.append(f"{name}: holds it, bias included, assuming {result.assumes}")
-    if result.candidates is None and result.certainty.shape.dents:
-        lines.append(f"{gap}(candidates not given: allows for unseen items only, and for all)")
-    lines.append(f"{'bounds:':{len(gap)}}hold it whatever P(R) is")
-    return "\n".join([*lines, *chosen])
+    if all(map(is_exact, entries)):
+        return "interval: how far the values would move with other users like these"
+    sources = {entry.source for entry in entries}
+    if sources == {"bounds"}:
+        return "interval: bounds, which hold whatever P(R) is"
+    if "prior" not in sources:
+        return "interval: that of an unbiased mean over users"
+    text = (
+        "interval: holds the true value for 95 % of data sets like those that the prior was "
+        "learned from"
+    )
+    return f"{text}; bounds: hold it whatever P(R) is" if "bounds" in sources else text
 
 
 # --- comparisons -------------------------------------------------------------------------------
@@ -247,45 +285,42 @@ def _limits_explained(result: Estimates) -> str:
 @sheet.register
 def _(result: Comparison) -> Sheet:
     shown = result.excerpt()
-    standings: dict[str, Callable[[Any], Cell]] = {
+    standings: Columns[Standing] = {
         "metric": lambda row: row.metric,
         "model": lambda row: row.model,
-        "estimate": lambda row: number(row.value, best=row.value == highest[row.metric]),
-        f"{100 * result.level:g} % interval": lambda row: span_of(row.low, row.high),
-        "best": lambda row: chances(row.least, row.most),
-        "chance": lambda row: chances(row.chance, row.chance),
+        "estimate": lambda row: standing(shown, row),
+        f"{100 * result.level:g} % interval": lambda row: span_of(
+            row.low, row.high, after=mark_of(row.source)
+        ),
+        "best": lambda row: chance(row.chance),
     }
-    highest = highest_values(shown)
-    models = f"{len(result.models)} models"
     first, *others = comparison_title(shown)
     return Sheet(
-        title=(f"{models}, {first}", *others),
+        title=(f"{len(result.models)} models, {first}", *others),
         verdicts=result.sentences(),
         tables=(
             Table.of(shown.standings, standings, "Models", "standing-table"),
-            differences_table(shown, is_learned(result)),
+            differences_table(shown),
         ),
         notes=comparison_notes(result, shown),
         warnings=result.warnings,
     )
 
 
-def comparison_notes(
-    result: Comparison, shown: Comparison, *, ranges: bool = True
-) -> tuple[str, ...]:
-    """Return what the columns mean, without ``ranges`` not those of ranges of chances."""
-    learned = is_learned(result)
-    agrees, chance = "the data", "if sampling misleads about all models alike"
-    if learned:
-        agrees += " and the shape"
-        chance = "by data sets like those that the prior was learned from; a winner rests on it"
-    explained = {"chance": f"the chance {chance}"}
-    if ranges:
-        words = f"the chance, from the least to the most that agree with {agrees}"
-        explained = {"best, a better": words} | explained
-    if learned:
-        explained["guaranteed, p"] = "by the shape alone; if that suffices, a winner is proven"
-    notes = ["\n".join(f"{name + ':':<16}{text}" for name, text in explained.items())]
+def standing(shown: Comparison, row: Standing) -> Number:
+    """Return a model's value; the highest of its metric is the best."""
+    value = point_of(shown.estimates[row.model][row.metric])
+    highest = max(each.value for each in shown.standings if each.metric == row.metric)
+    return number(value, best=row.value == highest)
+
+
+def comparison_notes(result: Comparison, shown: Comparison) -> tuple[str, ...]:
+    """Return what the columns mean, and what the tables leave out."""
+    sure = f"{100 * result.level:g} %"
+    if result.correction != "none":
+        sure += f", corrected for the pairs ({result.correction})"
+    text = "best: the chance of being the best; chance: that a is better than b; a winner has"
+    notes = [f"{text} {sure}"]
     if shown is not result:
         left_out = (
             f"... the highest estimates of {len(result.models):,} models; the JSON output and "
@@ -300,36 +335,20 @@ def comparison_notes(
     return tuple(notes)
 
 
-def differences_table(shown: Comparison, learned: bool, *, brackets: bool = False) -> Table:
+def differences_table(shown: Comparison, *, brackets: bool = False) -> Table:
     """Return the differences of models; with ``brackets``, intervals stand behind them."""
     columns: dict[str, Callable[[Difference], Cell]] = {
         "metric": lambda row: row.metric,
         "a - b": lambda row: f"{row.a} - {row.b}",
         "difference": difference,
-        "interval": lambda row: span_of(row.low, row.high, "+"),
-        "a better": lambda row: chances(row.least, row.most),
-        "chance": lambda row: chances(row.chance, row.chance),
-        "p": lambda row: p_value(row.p_value),
-        "winner": lambda row: _winner(row, learned),
+        f"{100 * shown.level:g} % interval": lambda row: span_of(row.low, row.high, "+"),
+        "chance": lambda row: chance(row.chance),
+        "winner": lambda row: row.winner or "cannot tell",
     }
-    if learned:  # A winner then rests on the chance: what the shape alone gives stands behind it.
-        columns["guaranteed"] = columns.pop("interval")
-        columns["a better"], columns["p"] = columns.pop("a better"), columns.pop("p")
     if brackets:
         columns["difference"] = lambda row: within(difference(row), row.low, row.high, "+")
-        for name in ("interval", "guaranteed", "a better"):
-            columns.pop(name, None)
+        del columns[f"{100 * shown.level:g} % interval"]
     return Table.of(shown.differences, columns, "Differences", "difference-table")
-
-
-def is_learned(result: Comparison) -> bool:
-    """Return whether all models have intervals that other data sets taught."""
-    return all(held.calibrated is not None for held in result.estimates.values())
-
-
-def highest_values(shown: Comparison) -> dict[str, float]:
-    """Return the highest estimate of each metric."""
-    return {row.metric: row.value for row in sorted(shown.standings, key=lambda row: row.value)}
 
 
 def comparison_title(shown: Comparison) -> tuple[str, ...]:
@@ -341,17 +360,13 @@ def comparison_title(shown: Comparison) -> tuple[str, ...]:
     return (f"{heading(next(iter(held.values())))}, compared {shown.pairing}",)
 
 
-def _winner(pair: Difference, learned: bool) -> str:
-    """Return the winner, and whether that is proven, where it need not be."""
-    if pair.winner is None:
-        return "cannot tell"
-    return f"{pair.winner}, proven" if learned and pair.proven else pair.winner
-
-
-def chances(least: float, most: float) -> Number:
-    """Return a chance in per cent, or the least and the most that it may be."""
-    low, high = f"{100 * least:.0f}", f"{100 * most:.0f}"
-    return Number(f"{low} %" if low == high else f"{low} to {high} %", least)
+def chance(value: float | None) -> Number:
+    """Return a chance in per cent, or nothing where it is withheld."""
+    if value is None:
+        return Number("")
+    if not 0.005 <= value <= 0.995:
+        return Number("<1 %" if value < 0.5 else ">99 %", value)
+    return Number(f"{100 * value:.0f} %", value)
 
 
 # --- plans -------------------------------------------------------------------------------------
@@ -420,12 +435,13 @@ def within(value: Number, low: float, high: float, sign: str = "", *, mark: str 
     return replace(value, after=("" if math.isnan(low) else f" [{ends}]") + mark)
 
 
-def span_of(low: float, high: float, sign: str = "") -> Cell:
-    """Return the two ends of an interval."""
+def span_of(low: float, high: float, sign: str = "", *, after: str = "") -> Cell:
+    """Return the two ends of an interval, and what stands behind them."""
     if math.isnan(low):
         return "none (nothing varies)"
     scale = max(abs(low), abs(high))
-    return Number(f"{_digits(low, scale, sign)} .. {_digits(high, scale, sign)}", low)
+    text = f"{_digits(low, scale, sign)} .. {_digits(high, scale, sign)}"
+    return Number(text, low, after=after)
 
 
 def _span(values: Any) -> str:
