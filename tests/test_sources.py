@@ -169,6 +169,16 @@ def test_files_without_users_are_matched_row_by_row(folder):
     assert found.matched == "position"
 
 
+def test_files_that_are_not_alike_are_read_one_by_one(folder):
+    FRAMES["B"].to_parquet("B.parquet")
+    FRAMES["B"][["user"]].to_csv("users.csv", index=False)
+    for file in ("B.parquet", "B.csv"):
+        found = unsample.compare({"B": file, "A": "A.csv"}, **OPTIONS)
+        assert (found.models, found.paired) == (("B", "A"), True)
+    with pytest.raises(InputError, match="has no column 'rank'; its columns are: user;"):
+        unsample.compare(["A.csv", "users.csv"], **OPTIONS)
+
+
 def test_saved_counts_are_compared_unpaired(folder):
     with pytest.warns(UnsampleWarning, match="unpaired"):
         found = unsample.compare({name: f"{name}.npz" for name in NAMES}, metrics="Recall@50")

@@ -182,7 +182,9 @@ def _named(models: Any, by: str | None, given: Given) -> Mapping[str, Any]:
             f"models must be at least two: a dict of names and their ranks, a table with a column "
             f"that names them, or their files; got {got}"
         )
-    return models if isinstance(models, ModelCounts) else several
+    if isinstance(models, ModelCounts):
+        return models
+    return given.files(several) or several
 
 
 def _loaded(

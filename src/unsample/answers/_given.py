@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -24,7 +26,7 @@ from unsample.evidence import (
     place_halves,
 )
 from unsample.metrics import Metric
-from unsample.tables import Read, is_table, read_counts, read_targets
+from unsample.tables import FILE_MODEL, Read, is_table, read_counts, read_targets
 
 #: How ranks are read unless it is said otherwise.
 USUAL = Read()
@@ -96,6 +98,19 @@ class Given:
     def models(self, table: Any, by: str) -> ModelCounts:
         """Return the counts of the models of one table, and of each two of them."""
         return read_counts(table, by=by, pair=True, **self._reading())
+
+    def files(self, sources: Mapping[str, Any]) -> ModelCounts | None:
+        """Return the counts of files, one for each model, if one query tells pairs of users."""
+        plain = (isinstance(each, str | os.PathLike) and each != "-" for each in sources.values())
+        if not all(plain) or find_spec("duckdb") is None:  # as in a browser
+            return None
+        try:
+            found = read_counts(sources, by=FILE_MODEL, pair=True, **self._reading())
+        except InputError:  # read one by one, they need not be alike, or say what is wrong
+            return None
+        if not found.between or found.keys() != sources.keys():
+            return None
+        return ModelCounts({name: found[name] for name in sources}, found.between)
 
     def targets(self, source: Any, name: str = "") -> Targets | RankCounts:
         """Return the targets of one source one by one, or their counts if it holds no more."""

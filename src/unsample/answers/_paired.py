@@ -73,7 +73,8 @@ class Pairing:
         if not between:
             return cls(unmatched="no user is known to be that of two models")
         # Two models without any user in common have no pairs.
-        pairs = {model.name: between.get((models[0].name, model.name)) for model in models[1:]}
+        first, names = models[0].name, [model.name for model in models[1:]]
+        pairs = {n: between.get((first, n)) or between.get((n, first)) for n in names}
         common = {name: round(each.users) if each else 0 for name, each in pairs.items()}
         return cls({}, between, USER, "", _partly(models, common))
 

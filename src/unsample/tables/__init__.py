@@ -32,10 +32,11 @@ from unsample.tables._read import (
     read_pairs,
     read_targets,
 )
-from unsample.tables._sources import is_frame, is_table
+from unsample.tables._sources import FILE_MODEL, is_frame, is_table
 from unsample.tables._sql import sql
 
 __all__ = [
+    "FILE_MODEL",
     "ROWS",
     "Read",
     "counts_of_partition",

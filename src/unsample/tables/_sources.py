@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import islice
@@ -37,6 +37,8 @@ _ENDINGS = {
 _MARKS = {b"PAR1": "parquet", b"PK\x03\x04": "npz", b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
 _BOM = b"\xef\xbb\xbf"
+#: The column that names the model of each of several files.
+FILE_MODEL = "unsample_model"
 _NO_SOURCE = (
     "source must be a path, a list of paths, a mapping of arrays, or a data frame of pandas, "
     "Polars, PyArrow, DuckDB or PySpark, got {}; pass plain sequences of ranks to unsample.estimate"
@@ -127,6 +129,8 @@ def open_source(source: Any, wanted: Sequence[str], stack: ExitStack) -> Table:
 
     What must be cleaned up after reading goes onto the ``stack``.
     """
+    if isinstance(source, Mapping) and source and all(map(_is_path, source.values())):
+        return _open_models(source, wanted, stack)
     if isinstance(source, Mapping):
         return _of_arrays("the table", {str(key): np.asarray(each) for key, each in source.items()})
     if not is_table(source) or type(source).__module__.startswith("dask"):
@@ -307,6 +311,20 @@ def _open_files(paths: Sequence[str], wanted: Sequence[str], stack: ExitStack) -
     else:
         parts = [_Delimited(*file, kind).part() for file in files]
     return Table(name, parts, duck, slow=True)
+
+
+def _open_models(files: Mapping[str, Any], wanted: Sequence[str], stack: ExitStack) -> Table:
+    """Return the files of several models as one table, in which a column names the models."""
+    tables = {name: _open_files([os.fspath(path)], wanted, stack) for name, path in files.items()}
+    parts = []
+    for name, table in tables.items():
+        if table.engine is None:
+            raise FileError(f"{table.name} must be read by itself, for no engine reads it")
+        label = name.replace("'", "''")
+        for part in table.parts:
+            rows = f"(SELECT *, '{label}' AS {FILE_MODEL} FROM {part.rows})"
+            parts.append(replace(part, rows=rows, kinds={**part.kinds, FILE_MODEL: "text"}))
+    return Table(", ".join(files), parts, table.engine, slow=table.slow)
 
 
 def _files_of(path: str, stack: ExitStack) -> list[tuple[Path, str]]:
