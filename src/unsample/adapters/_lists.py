@@ -13,12 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, Seed, as_rng, as_text_array, check_integer
+from unsample._checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Seed,
+    as_rng,
+    as_text_array,
+    check_integer,
+)
 from unsample.errors import DesignError, InputError, ScoreError
 from unsample.evidence import (
     Targets,
     check_ties,
-    compare_lists,
     number_users,
     rank_in_lists,
     rank_with_ties,
@@ -151,3 +158,20 @@ def _catalogues(items: int | Mapping[Any, int], queries: list[Any]) -> IntArray:
     if missing:
         raise DesignError(f"items must hold a number for each query, got none for {missing[0]!r}")
     return np.array([items[query] for query in queries], dtype=np.int64)
+
+
+def compare_lists(
+    query: IntArray, score: FloatArray, own: IntArray, others: BoolArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return for each target how many others of its query beat it, tie with it, and are there.
+
+    ``own`` are the rows of targets, and ``others`` tells which rows they are compared with. Query
+    and score are put into one number, so that one sorted array serves all queries.
+    """
+    level = np.unique(score, return_inverse=True)[1].reshape(-1)
+    height = int(level.max()) + 2
+    spot = query * height + level
+    ladder = np.sort(spot[others])
+    start, stop = (np.searchsorted(ladder, (query[own] + step) * height) for step in (0, 1))
+    below, upto = (np.searchsorted(ladder, spot[own], side=side) for side in ("left", "right"))
+    return stop - upto, upto - below, stop - start

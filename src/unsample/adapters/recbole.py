@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed, check_level
 from unsample._gone import no_attribute
-from unsample.adapters._lists import Counting
+from unsample.adapters._lists import Counting, compare_lists
 from unsample.adapters._tasks import Task, check_object, require
 from unsample.answers import DEFAULT_METHOD, estimate
 from unsample.designs import Scorer
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Targets, compare_lists
+from unsample.evidence import Targets
 
 __all__ = ["targets", "task", "watch"]
 

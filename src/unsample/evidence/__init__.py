@@ -13,7 +13,7 @@ over files, workers and days, and names no user.
 from unsample.evidence._catalogues import size_ranges
 from unsample.evidence._cells import DesignCells, rank_hint, refuse_joint
 from unsample.evidence._columns import distinct_rows
-from unsample.evidence._counts import RankCounts, design_columns, pair_keys
+from unsample.evidence._counts import RankCounts, pair_keys
 from unsample.evidence._lists import rank_in_lists
 from unsample.evidence._models import ModelCounts
 from unsample.evidence._pairs import (
@@ -26,7 +26,7 @@ from unsample.evidence._pairs import (
     rank_bin,
     size_on_grid,
 )
-from unsample.evidence._scored import beats_of, compare_lists, sampled_ranks, shared_targets
+from unsample.evidence._scored import sampled_ranks, shared_targets
 from unsample.evidence._shared import NEGATIVES, ItemCounts, numbered
 from unsample.evidence._targets import Targets
 from unsample.evidence._ties import (
@@ -58,10 +58,7 @@ __all__ = [
     "RankCounts",
     "Targets",
     "TieRule",
-    "beats_of",
     "check_ties",
-    "compare_lists",
-    "design_columns",
     "deviations_of_mean",
     "distinct_rows",
     "distinct_users",

@@ -118,7 +118,7 @@ def shared_targets(
     for start in range(0, len(aim), step):
         rows = slice(start, start + step)
         met = scores if scores.ndim == 1 else scores[rows]
-        beats = beats_of(
+        beats = _beats_of(
             aim[rows], np.broadcast_to(met, (len(aim[rows]), len(names))), rule, generator
         )
         ranks[rows] = 1 + beats.sum(axis=1)
@@ -136,24 +136,9 @@ def shared_targets(
     )
 
 
-def compare_lists(
-    query: IntArray, score: FloatArray, own: IntArray, others: BoolArray
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return for each target how many others of its query beat it, tie with it, and are there.
-
-    ``own`` are the rows of targets, and ``others`` tells which rows they are compared with. Query
-    and score are put into one number, so that one sorted array serves all queries.
-    """
-    level = np.unique(score, return_inverse=True)[1].reshape(-1)
-    height = int(level.max()) + 2
-    spot = query * height + level
-    ladder = np.sort(spot[others])
-    start, stop = (np.searchsorted(ladder, (query[own] + step) * height) for step in (0, 1))
-    below, upto = (np.searchsorted(ladder, spot[own], side=side) for side in ("left", "right"))
-    return stop - upto, upto - below, stop - start
-
-
-def beats_of(own: FloatArray, others: FloatArray, ties: str, rng: np.random.Generator) -> BoolArray:
+def _beats_of(
+    own: FloatArray, others: FloatArray, ties: str, rng: np.random.Generator
+) -> BoolArray:
     """Return which item beats which target; a target is placed anywhere among its ties."""
     aim = own[:, None]
     tied = others == aim
