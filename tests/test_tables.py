@@ -38,7 +38,7 @@ from unsample.errors import (
     UnsampleWarning,
 )
 from unsample.evidence import RankCounts, Targets
-from unsample.tables import is_frame
+from unsample.tables import is_table
 
 DESIGN = {"items": 50, "sampled": 9}
 CASES = cases()
@@ -328,8 +328,8 @@ def test_what_is_no_source():
 def test_what_is_a_frame(tmp_path, monkeypatch):
     frame = pl.DataFrame({"rank": [1]})
     for name in ("pandas", "polars", "polars-lazy", "pyarrow", "duckdb"):
-        assert is_frame(DOORS[name](frame, tmp_path, monkeypatch))
-    assert not any(is_frame(value) for value in ([1], np.array([1]), frame["rank"], {"rank": [1]}))
+        assert is_table(DOORS[name](frame, tmp_path, monkeypatch))
+    assert not any(is_table(value) for value in ([1], np.array([1]), frame["rank"], 5, []))
 
 
 def test_nullable_types_of_pandas():

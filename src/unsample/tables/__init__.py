@@ -32,7 +32,7 @@ from unsample.tables._read import (
     read_pairs,
     read_targets,
 )
-from unsample.tables._sources import FILE_MODEL, is_frame, is_table
+from unsample.tables._sources import FILE_MODEL, is_table
 from unsample.tables._sql import sql
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
     "ROWS",
     "Read",
     "counts_of_partition",
-    "is_frame",
     "is_table",
     "read_counts",
     "read_full_ranks",

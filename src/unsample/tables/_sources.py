@@ -111,13 +111,9 @@ class Table:
 def is_table(value: object) -> bool:
     """Return whether ``value`` stands for a table: paths, a frame, or a mapping of columns."""
     paths = value if isinstance(value, list | tuple) and value else [value]
-    return is_frame(value) or isinstance(value, Mapping) or all(map(_is_path, paths))
-
-
-def is_frame(value: object) -> bool:
-    """Return whether ``value`` is a table with named columns, without importing anything."""
     # The class is asked, because a lazy frame would have to find out to answer.
-    return any(hasattr(type(value), name) for name in ("columns", "column_names"))
+    frame = any(hasattr(type(value), name) for name in ("columns", "column_names"))
+    return frame or isinstance(value, Mapping) or all(map(_is_path, paths))
 
 
 def _is_path(value: object) -> bool:

@@ -116,16 +116,15 @@ class Query:
         column = d.name(self.layout.columns[role])
         if role not in ("user", "item", "score", *LISTS):
             return self._as(column, "text") if self.layout.is_name(role) else column
-        bad = f"{column} IS NULL"
-        if kind == "real":
-            bad += f" OR {d.nan.format(column)}"
-        elif kind == "text":
-            number = f"NOT {d.matches.format(column, NUMBER)}"
-            bad += f" OR {number if role == 'score' else f'{column} = {chr(39) * 2}'}"
+        bad, text = f"{column} IS NULL", kind == "text" and role not in LISTS
+        if text and role == "score":
+            bad += f" OR NOT {d.matches.format(column, NUMBER)}"
+        elif kind in ("text", "real"):
+            bad += f" OR {column} = ''" if kind == "text" else f" OR {d.nan.format(column)}"
         elif role == "relevant":
             bad += f" OR {d.size.format(column)} = 0"
-        shown = "NULL" if role in LISTS else self._as(column, "text")
-        return f"CASE WHEN {bad} THEN {shown} ELSE '1' END"
+        shown, good = (column, "'1'") if text else ("NULL", "1")
+        return f"CASE WHEN {bad} THEN {shown} ELSE {good} END"
 
     def distinct(self) -> str:
         """Return the query for the distinct rows, as they are, and how many there are of each."""
