@@ -34,7 +34,7 @@ from unsample.tables._layout import (
     checked,
     find_layout,
 )
-from unsample.tables._sources import Engine, Table, in_engine, open_source
+from unsample.tables._sources import Spark, Table, in_engine, open_source
 from unsample.tables._sql import COUNTS, Query
 from unsample.tables._targets import (
     as_table,
@@ -297,7 +297,7 @@ class _Counting:
     def __init__(self, reading: _Reading) -> None:
         self.reading, self.table, self.layout = reading, reading.table, reading.layout
         assert self.table.engine is not None
-        self.engine: Engine = self.table.engine
+        self.engine = self.table.engine
         columns, parts = self.layout.columns, self.table.parts
         quoted = ", ".join(map(self.engine.dialect.name, dict.fromkeys(columns.values())))
         each = " UNION ALL ".join(f"SELECT {quoted} FROM {part.rows}" for part in parts)
@@ -323,7 +323,7 @@ class _Counting:
     def _place(self, raw: Columns, row: int) -> tuple[str, str]:
         """Return the file in which a distinct row occurs first, and where."""
         times = self.times[row]
-        if not self.engine.ordered:
+        if isinstance(self.engine, Spark):  # its rows have no order
             return self.table.name, f" in {times:,} row{'s' if times > 1 else ''}"
         values = [each[row : row + 1].tolist()[0] for each in raw.values()]
         same = " AND ".join(f"{self.query.raw(role)} IS NOT DISTINCT FROM ?" for role in raw)
@@ -398,20 +398,15 @@ class _Counting:
         if not found:
             return
         who, others = f"user {str(found['who'])!r}", int(found["sampled"])
-        if lists:
-            raise DesignError(
-                f"sampled must be at least the other items of a list, got {others}, but "
-                f"{int(found['better'])} come before a relevant item of {name}"
-            )
+        said = f"sampled is {told} by argument, but {who} of {name} has {others} rows besides the "
+        said += "target's; leave sampled out to take it from the rows"
         if not others:
-            raise DesignError(
-                f"each target of {name} must be compared with at least one other item, {who} has "
-                "the target's row alone"
-            )
-        raise DesignError(
-            f"sampled is {told} by argument, but {who} of {name} has {others} rows besides the "
-            "target's; leave sampled out to take it from the rows"
-        )
+            said = f"each target of {name} must be compared with at least one other item, {who} "
+            said += "has the target's row alone"
+        if lists:
+            said = f"sampled must be at least the other items of a list, got {others}, but "
+            said += f"{int(found['better'])} come before a relevant item of {name}"
+        raise DesignError(said)
 
     def _items(self) -> dict[str, ItemCounts]:
         """Return which items beat targets at which ranks, where all targets met the same items."""

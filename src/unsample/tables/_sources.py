@@ -9,7 +9,6 @@ import os
 import shutil
 import sys
 import tempfile
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,7 +26,7 @@ from unsample._checks import import_extra
 from unsample._files import find_files, is_file
 from unsample.errors import FileError, InputError, UnsampleError
 from unsample.tables._layout import Columns
-from unsample.tables._sql import DIALECTS, Dialect
+from unsample.tables._sql import DIALECTS
 
 #: Ending of a name -> its format; other names (``.txt``) leave it to the content.
 _ENDINGS = {
@@ -43,23 +42,6 @@ _NO_SOURCE = (
     "source must be a path, a list of paths, a mapping of arrays, or a data frame of pandas, "
     "Polars, PyArrow, DuckDB or PySpark, got {}; pass plain sequences of ranks to unsample.estimate"
 )
-
-
-class Engine(ABC):
-    """What runs a query, in its dialect."""
-
-    dialect: Dialect
-    #: Whether rows have an order, and what is raised where they cannot be read.
-    ordered: bool
-    failures: tuple[type[Exception], ...] = ()
-
-    @abstractmethod
-    def ask(self, query: str, values: Sequence[Any] = ()) -> Columns:
-        """Return the columns of a query's result."""
-
-    @abstractmethod
-    def keep(self, name: str, query: str) -> str:
-        """Return what can stand behind FROM for a query's result."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +70,7 @@ class Table:
 
     name: str
     parts: Sequence[Part]
-    engine: Engine | None = None
+    engine: DuckDB | Spark | None = None
     #: All rows, where the engine has one name for them; and whether reading them twice is slow.
     whole: str | None = None
     slow: bool = False
@@ -96,7 +78,8 @@ class Table:
     @contextmanager
     def told(self) -> Iterator[None]:
         """Say what is wrong with a file that the engine cannot read."""
-        problem, failures = "", self.engine.failures if self.engine else ()
+        problem = ""
+        failures: tuple[type[Exception], ...] = self.engine.failures if self.engine else ()
         try:
             yield
         except failures as failure:
@@ -136,7 +119,7 @@ def open_source(source: Any, wanted: Sequence[str], stack: ExitStack) -> Table:
         source.createOrReplaceTempView(view)
         stack.callback(source.sparkSession.catalog.dropTempView, view)
         part = Part("the frame", kinds, view)
-        return Table(part.name, [part], _Spark(source.sparkSession), view)
+        return Table(part.name, [part], Spark(source.sparkSession), view)
     if _is_path(source) or isinstance(source, list | tuple):
         paths = [source] if _is_path(source) else source
         return _open_files([os.fspath(path) for path in paths], wanted, stack)
@@ -159,7 +142,7 @@ def _of_arrays(name: str, arrays: Columns, lines: Any = None) -> Table:
 
 def in_engine(table: Table, stack: ExitStack) -> Table:
     """Return arrays as a table of DuckDB."""
-    duck, (part,) = _DuckDB(stack), table.parts
+    duck, (part,) = DuckDB(stack), table.parts
     duck.connection.register("frame", {k: np.ascontiguousarray(v) for k, v in part.arrays.items()})
     return Table(table.name, [Part(part.name, duck.kinds("frame"), "frame")], duck, "frame")
 
@@ -167,10 +150,10 @@ def in_engine(table: Table, stack: ExitStack) -> Table:
 # -- engines -------------------------------------------------------------------------------------
 
 
-class _DuckDB(Engine):
+class DuckDB:
     """A database in memory that fetches nothing from elsewhere, and spills what does not fit."""
 
-    dialect, ordered = DIALECTS["duckdb"], True
+    dialect = DIALECTS["duckdb"]
 
     def __init__(self, stack: ExitStack) -> None:
         duckdb = import_extra("duckdb", extra="all", purpose="reading tables")
@@ -182,7 +165,7 @@ class _DuckDB(Engine):
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
-        self.failures = (duckdb.Error,)
+        self.failures: tuple[type[Exception], ...] = (duckdb.Error,)
         self.connection: Any = duckdb.connect(config=config)
         stack.callback(self.close)
         self.connection.execute("SET enable_progress_bar = false")
@@ -193,10 +176,12 @@ class _DuckDB(Engine):
         self.connection = None
 
     def ask(self, query: str, values: Sequence[Any] = ()) -> Columns:
+        """Return the columns of a query's result."""
         found = self.connection.execute(query, list(values)).fetchnumpy()
         return {name: _with_nulls(each) for name, each in found.items()}
 
     def keep(self, name: str, query: str) -> str:
+        """Store a query's result, and return its name."""
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE kept_{name} AS {query}")
         return f"kept_{name}"
 
@@ -206,15 +191,16 @@ class _DuckDB(Engine):
         return {str(name): _kind(str(kind)) for name, kind, *_ in found}
 
 
-class _Spark(Engine):
+class Spark:
     """A session of Spark."""
 
-    dialect, ordered = DIALECTS["spark"], False
+    dialect, failures = DIALECTS["spark"], ()
 
     def __init__(self, session: Any) -> None:
         self.session = session
 
-    def ask(self, query: str, values: Sequence[Any] = ()) -> Columns:
+    def ask(self, query: str) -> Columns:
+        """Return the columns of a query's result."""
         found = self.session.sql(query)
         rows = found.collect()
         return {
@@ -223,6 +209,7 @@ class _Spark(Engine):
         }
 
     def keep(self, name: str, query: str) -> str:
+        """Return what stands for a query's result."""
         return f"({query}) AS {name}"
 
 
@@ -256,7 +243,7 @@ def _open_frame(frame: Any, wanted: Sequence[str], stack: ExitStack) -> Table:
         frame = frame.lazy().select(there).collect(engine="streaming")
     elif hasattr(frame, "iloc"):
         frame = frame[there]
-    duck = _DuckDB(stack)
+    duck = DuckDB(stack)
     try:
         duck.connection.register("frame", _Stream(frame))
         kinds = duck.kinds("frame")
@@ -299,7 +286,7 @@ def _open_files(paths: Sequence[str], wanted: Sequence[str], stack: ExitStack) -
             return _of_arrays(name, read_arrays(stream, name))
     if kind in ("csv", "tsv") and find_spec("duckdb") is None:  # as in a browser
         return _Delimited(*files[0], kind).as_arrays()
-    duck = _DuckDB(stack)
+    duck = DuckDB(stack)
     if kind == "parquet":
         return _parquet(duck, name, files)
     if kind == "jsonl":
@@ -389,7 +376,7 @@ def _literal(path: Path) -> str:
     return "'" + glob.escape(str(path)).replace("'", "''") + "'"
 
 
-def _parquet(duck: _DuckDB, name: str, files: Sequence[tuple[Path, str]]) -> Table:
+def _parquet(duck: DuckDB, name: str, files: Sequence[tuple[Path, str]]) -> Table:
     # Folders such as ``model=A`` give a column.
     hive = str(any("=" in folder for folder in files[0][0].parts[:-1])).lower()
 
@@ -468,7 +455,7 @@ class _Delimited:
 
 
 def _json_lines(
-    duck: _DuckDB, path: Path, name: str, wanted: Sequence[str], stack: ExitStack
+    duck: DuckDB, path: Path, name: str, wanted: Sequence[str], stack: ExitStack
 ) -> Part:
     """Let DuckDB read an object in each line, all values as text."""
     with path.open("rb") as stream:

@@ -251,7 +251,9 @@ class Query:
         return f"{sure}\nUNION ALL\n" + self._with_rank(place, "1", f"({rows}) AS r")
 
     def _with_rank(self, place: str, times: str, rows: str) -> str:
-        high = rank = self._as(f"1 + better + {place}", "whole")
+        plain = place == "0" and self.kinds.get("rank") == "whole"
+        # A cast to wider numbers would cost a tenth of the time.
+        high = rank = "1 + better" if plain else self._as(f"1 + better + {place}", "whole")
         if self.layout.rows == "lists":
             high = f"CASE WHEN beyond = 1 THEN sampled + 1 ELSE {rank} END"
         found = {"items": self._size(), "times": times, "low": rank, "high": high}
