@@ -145,7 +145,7 @@ def from_printed_numbers() -> None:
     """Draw what four printed numbers tell about the whole curve."""
     printed = {"HR@1": "0.226", "HR@5": "0.562", "HR@10": "0.710", "NDCG@10": "0.448"}
     result = unsample.published(
-        printed, items=3541, sampled=99, users=6040, candidates="unseen", method="mle"
+        printed, items=3541, sampled=99, users=6040, candidates="unseen"
     )
     full_ranks = np.minimum(load_ranks("ml-1m", "ease").ranks, 3541)
     ax = plot_metric_curve(result, largest=1000, full_ranks=full_ranks)
@@ -197,9 +197,9 @@ def negatives_of_graphs(sampled: int = 99) -> None:
         truth = unsample.exact(ranks, items=items, metrics=metrics)
         for ax, metric in zip(axes, metrics, strict=True):
             found = result[metric]
-            for kind, color in (("guaranteed", GREY), ("calibrated", TEAL)):
-                ends = found.interval(kind=kind)
-                ax.plot(ends, [height] * 2, color=color, lw=4, label=None if height else kind)
+            limits = {"bounds": found.bounds(), "interval": found.interval()}
+            for (name, ends), color in zip(limits.items(), (GREY, TEAL), strict=True):
+                ax.plot(ends, [height] * 2, color=color, lw=4, label=None if height else name)
             label = None if height else "truth"
             ax.plot(truth[metric].value, height, "o", color=ORANGE, label=label)
     for ax, metric in zip(axes, metrics, strict=True):
