@@ -144,9 +144,7 @@ def cost_of_designs() -> None:
 def from_printed_numbers() -> None:
     """Draw what four printed numbers tell about the whole curve."""
     printed = {"HR@1": "0.226", "HR@5": "0.562", "HR@10": "0.710", "NDCG@10": "0.448"}
-    result = unsample.published(
-        printed, items=3541, sampled=99, users=6040, candidates="unseen"
-    )
+    result = unsample.published(printed, items=3541, sampled=99, users=6040, candidates="unseen")
     full_ranks = np.minimum(load_ranks("ml-1m", "ease").ranks, 3541)
     ax = plot_metric_curve(result, largest=1000, full_ranks=full_ranks)
     ax.figure.savefig(FOLDER / "published.svg", metadata=METADATA)

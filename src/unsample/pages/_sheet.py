@@ -26,6 +26,13 @@ from unsample.answers import (
 )
 from unsample.errors import InputError
 
+#: What intervals mean, by where they come from.
+_INTERVALS = {
+    "prior": "interval: holds the true value for 95 % of data sets like those that the prior was "
+    "learned from",
+    "mean": "interval: that of an unbiased mean over users",
+    "bounds": "bounds: hold the true value whatever P(R) is",
+}
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 Row = TypeVar("Row")
 
@@ -208,14 +215,14 @@ def heading(result: Estimates) -> str:
     if counts.users != counts.total:
         each = "target, other relevant items left out" if result.filtered else "user"
         what += f" of {counts.users:,} users (metrics for each {each})"
-    if counts.shared is not None:
-        unknown = "" if counts.shared.known else " (which item beats which target is not known)"
-        return f"{what}, {sampled} of {items} items shared by all targets{unknown}"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"
-    how = "with" if counts.replacement else "without"
+    how = f"sampled {'with' if counts.replacement else 'without'} replacement"
+    if counts.shared is not None:
+        unknown = "" if counts.shared.known else " (which item beats which target is not known)"
+        how = f"shared by all targets{unknown}"
     stated = f"candidates {result.candidates or 'not stated'}"
-    return f"{what}, {sampled} of {items} items sampled {how} replacement, {stated}"
+    return f"{what}, {sampled} of {items} items {how}, {stated}"
 
 
 def is_exact(entry: Estimate) -> bool:
@@ -268,15 +275,9 @@ def _intervals_explained(results: Iterable[Estimates]) -> str:
     if all(map(is_exact, entries)):
         return "interval: how far the values would move with other users like these"
     sources = {entry.source for entry in entries}
-    if sources == {"bounds"}:
-        return "interval: bounds, which hold whatever P(R) is"
-    if "prior" not in sources:
-        return "interval: that of an unbiased mean over users"
-    text = (
-        "interval: holds the true value for 95 % of data sets like those that the prior was "
-        "learned from"
-    )
-    return f"{text}; bounds: hold it whatever P(R) is" if "bounds" in sources else text
+    if "prior" in sources:
+        sources -= {"mean"}
+    return "; ".join(text for source, text in _INTERVALS.items() if source in sources)
 
 
 # --- comparisons -------------------------------------------------------------------------------
