@@ -89,10 +89,10 @@ GONE: dict[str, str] = {
     # Planning.
     "plan(compare=)": _DIFFERENCE,
     "plan(power=)": _DIFFERENCE,
-    "plan(repeats=)": "leave it out: plan simulates as much as it needs",
-    "unsample plan --compare": "use --difference 5%, which goes by the standard error",
-    "unsample plan --power": "use --difference 5%, which goes by the standard error",
-    "unsample plan --repeats": "leave it out: plan simulates as much as it needs",
+    "plan(repeats=)": "leave it out: nothing is repeated",
+    "unsample plan --compare": "use --difference 5%, which asks the law of two models",
+    "unsample plan --power": "use --difference 5%, which asks the law of two models",
+    "unsample plan --repeats": "leave it out: nothing is repeated",
     "unsample compare --needed": "use unsample plan --difference 5%",
     # Errors.
     "estimate(errors=)": _ONE_ERROR,

@@ -31,7 +31,7 @@ from unsample.tables import Read
 
 DEFAULT_METHOD = AUTO
 #: With fewer users the error of a mean is not trusted: the interval is the bounds.
-_FEWEST_USERS = 50.0
+FEWEST_USERS = 50.0
 
 
 # What comes back follows from what comes in; which arguments there are, the function says.
@@ -282,7 +282,7 @@ def _of_direct(metric: Metric, direct: DirectMean, limits: tuple[float, float]) 
     counts = direct.counts
     low, high = min(direct.least, 0.0), max(direct.most, 1.0)
     error, own = (direct.error(population=each) for each in (True, False))
-    if counts.effective_users < _FEWEST_USERS or error is None or own is None:
+    if counts.effective_users < FEWEST_USERS or error is None or own is None:
         return Estimate(metric, "", direct.value, BOUNDS, None, None, limits, counts)
     spread, of_these = (DirectSpread(direct.value, each, low, high) for each in (error, own))
     return Estimate(metric, "", direct.value, MEAN, spread, of_these, limits, counts)
@@ -347,7 +347,7 @@ def _on_bounds(
             "outcomes by item (rows of user, item, score, target), or draw items for each target"
         )
         return [Note("shared", text)]
-    if counts.effective_users < _FEWEST_USERS:
+    if counts.effective_users < FEWEST_USERS:
         text = f"{counts.users:,} users are few: the intervals are bounds, valid for any number"
         return [Note("few users", text)]
     if posterior is None:

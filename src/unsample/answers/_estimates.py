@@ -19,7 +19,7 @@ from unsample.answers._result import (
     one_or_range,
     or_none,
 )
-from unsample.answers._spread import LogSpread, Spread
+from unsample.answers._spread import LogSpread, MeanSpread, Spread
 from unsample.bounds import Bounds
 from unsample.errors import MethodError, MetricError
 from unsample.evidence import RankCounts
@@ -82,7 +82,7 @@ class Estimate:
         """Return the least and greatest value that agree with the data, whatever P(R) is."""
         if level == DEFAULT_LEVEL:
             return self.limits
-        if self.source == MEAN and self.spread is not None and self.counts.known.all():
+        if isinstance(self.spread, MeanSpread):
             return self.spread.interval(level)
         cutoff = self.metric.cutoff(self.counts.largest_catalogue)
         return Bounds.of(self.counts, [cutoff]).of_metric(self.metric, level)

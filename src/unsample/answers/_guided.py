@@ -51,7 +51,7 @@ def guided_targets(
     entries = []
     for metric, (value, error) in zip(metrics, found_each, strict=True):
         spread, own = MeanSpread(value, error), DrawnSpread(value, error)
-        limits = own.interval(0.95)
+        limits = spread.interval(0.95)
         entries.append(Estimate(metric, NAME, value, MEAN, spread, own, limits, found.ranges))
     few = drawn.users < FEW_DRAWN and any(error.stake > 0.0 for _, error in found_each)
     return Estimates(
