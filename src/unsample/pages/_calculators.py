@@ -48,10 +48,10 @@ from unsample.pages._charts import (
     IntervalView,
     differences_chart,
     estimates_chart,
-    plan_chart,
     spec,
 )
 from unsample.pages._html import as_html
+from unsample.pages._plan import plan_chart
 from unsample.pages._sheet import is_exact, number, point_of
 
 Answer: TypeAlias = Published | Plan | Estimates | Comparison

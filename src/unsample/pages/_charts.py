@@ -13,14 +13,12 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan
+from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates
 from unsample.pages._sheet import MINUS, Cell, Number, Table, has_both, is_exact, number, point_of
 
 _NONE = (math.nan, math.nan)
 #: Styles of the page in the order in which curves take them, the most distinct first.
 _STYLES = (4, 6, 5, 2, 3, 1, 0)
-#: Smaller relative errors are none, and leave a logarithmic axis.
-_LEAST_ERROR = 1e-4
 Role: TypeAlias = Literal["interval", "bounds"]
 #: What each design does, for readers of plans.
 DESIGNS = {
@@ -248,37 +246,4 @@ def differences_chart(result: Comparison) -> IntervalChart:
         zero=True,
         sure="told apart",
         unsure="cannot be told apart",
-    )
-
-
-def plan_chart(result: Plan) -> LineChart:
-    """Return the half-width of each design's interval against its cost."""
-    widths = {(row.name, row.cost): row.half_width / result.value for row in result.curves}
-    costs = sorted({cost for _, cost in widths})
-    curves = {
-        name: np.array([widths.get((name, cost), np.nan) for cost in costs])
-        for name in dict.fromkeys(row.name for row in result.curves)
-    }
-    view = LineView(
-        "designs",
-        f"half-width relative to {result.metric}",
-        tuple(costs),
-        tuple(f"{cost:,.0f} scores" for cost in costs),
-        tuple(
-            Series(name, style(place), np.where(curve > _LEAST_ERROR, curve, np.nan))
-            for place, (name, curve) in enumerate(curves.items())
-        ),
-        guides=(
-            Guide("y", result.precision, f"± {100 * result.precision:.4g} %"),
-            Guide("x", result.budget, f"{result.budget:,.0f} scores"),
-        ),
-    )
-    return LineChart(
-        identity="width-against-cost",
-        title="Width of the interval against cost",
-        caption="Lower and further left is better. A logarithmic axis cannot show widths of zero.",
-        x_label="scores in total",
-        views=(view,),
-        log_y=True,
-        percent=True,
     )

@@ -34,7 +34,6 @@ from unsample.pages._charts import (
     Chart,
     differences_chart,
     estimates_chart,
-    plan_chart,
     spec,
 )
 from unsample.pages._curves import Curves
@@ -269,31 +268,6 @@ def _(result: Comparison) -> Page:
         words="comparison",
         level=result.level,
         settings=(*settings.items(), *_settings(first)),
-    )
-
-
-@page.register
-def _(result: Plan) -> Page:
-    said, chart = sheet(result), plan_chart(result)
-    return Page(
-        verb="plan",
-        title=f"How to evaluate {result.metric} on {result.items:,} items",
-        subtitle="; ".join(said.title),
-        warnings=said.warnings,
-        headline=(result.recommendation,),
-        parts=(
-            Part("designs", "Designs", tables=said.tables),
-            Part("costs", chart.title, charts=(chart,)),
-        ),
-        about=result,
-        words="plan",
-        settings=(
-            ("Items", f"{result.items:,}"),
-            ("Users", f"{result.users:,}"),
-            ("Metric", result.metric.name),
-            ("Half-width sought", f"{100 * result.precision:.4g} %"),
-            ("Budget", f"{result.budget:,.0f} scores"),
-        ),
     )
 
 

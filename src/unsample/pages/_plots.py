@@ -27,9 +27,9 @@ from unsample.pages._charts import (
     Series,
     differences_chart,
     estimates_chart,
-    plan_chart,
 )
 from unsample.pages._curves import Curves, limit_names
+from unsample.pages._plan import plan_chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

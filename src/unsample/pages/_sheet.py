@@ -18,11 +18,9 @@ from unsample.answers import (
     Estimate,
     Estimates,
     Evaluation,
-    Plan,
     Published,
     PublishedEstimate,
     Standing,
-    percent,
 )
 from unsample.errors import InputError
 
@@ -370,43 +368,7 @@ def chance(value: float | None) -> Number:
     return Number(f"{100 * value:.0f} %", value)
 
 
-# --- plans -------------------------------------------------------------------------------------
-
-
-@sheet.register
-def _(result: Plan) -> Sheet:
-    columns: Columns[Any] = {
-        "design": lambda row: row.name,
-        "scores": lambda row: _whole(row.cost),
-        "of all": lambda row: _percent(row.cost / result.full),
-        "interval": lambda row: Number(f"± {_percent(row.half_width / result.value)}"),
-        "tells apart": lambda row: number(row.smallest_difference),
-        "setting": lambda row: row.setting,
-    }
-    what = f"{result.users:,} users, {result.items:,} items"
-    if result.targets > result.users:
-        what = f"{result.targets:,} targets of {what}"
-    level = f"{100 * result.level:g} %"
-    caption = "Designs at the same cost" if result.allowed else "Designs at the cost they need"
-    legend = (
-        f"interval:    for {result.metric} of these users ranked in full, at {level}, relative to "
-        "it\n"
-        "tells apart: the smallest difference between two models, unpaired; costs are of one model"
-    )
-    return Sheet(
-        title=(f"{what}, {result.metric} about {result.value:.4f}", f"guess: {result.guess}"),
-        tables=(Table.of(result.outcomes, columns, caption, "design-table"),),
-        notes=(legend, result.recommendation),
-        warnings=result.warnings,
-    )
-
-
-def _whole(value: float) -> Number:
-    return Number(f"{value:,.0f}", value)
-
-
-def _percent(share: float) -> Number:
-    return Number(DASH) if math.isnan(share) else Number(percent(share), share)
+# --- numbers -----------------------------------------------------------------------------------
 
 
 def number(value: float, *, best: bool = False) -> Number:
