@@ -2,9 +2,8 @@
 
 The difference of two models in a sample has two errors. One is chance: other users, other sampled
 items. It shrinks with more users, and more so if both models have the same users. The other is what
-a sample cannot see: the top ranks of the two models may be distributed differently. The verdict
-allows for both. The result also says what follows from chance alone. That is the answer if sampling
-has the same bias for both models.
+a sample cannot see: the top ranks of the two models may be distributed differently. One law, the
+joint posterior of all models, has both, and every number here follows from it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from unsample.answers._laws import Laws
 from unsample.answers._model import Model
 from unsample.answers._notes import Note, warn_of
 from unsample.answers._paired import Pairing
-from unsample.answers._prior import SHIPPED
+from unsample.answers._prior import SHIPPED, as_prior
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, find_metric
 from unsample.answers._verdicts import CORRECTIONS, verdicts
 from unsample.errors import DesignError, InputError, MetricError
@@ -120,6 +119,7 @@ def compare(
     apart = pairing.unmatched or pairing.partly
     if paired and apart:
         raise InputError(f"paired needs the same users for every model, got {apart}")
+    held = as_prior(prior)
     estimates: dict[str, Estimates] = {}
     for model in loaded:
         if model.made is not None:
@@ -127,13 +127,13 @@ def compare(
             found: Estimates = model.made
         else:
             found = estimate_counts(
-                model.counts, metrics=wanted, candidates=candidates, prior=prior, kind=kind
+                model.counts, metrics=wanted, candidates=candidates, prior=held, kind=kind
             )
             filtered = given.filtered or (model.targets is not None and model.targets.filtered)
             found = replace(found, filtered=filtered)
         estimates[model.name] = found
         notes += found.notes
-    if paired is None and not all(model.published for model in loaded):
+    if paired is None and sum(not model.published for model in loaded) > 1:
         notes += _on_pairing(pairing)
     laws = Laws(loaded, estimates, pairing)
     differences, standings = [], []
@@ -192,7 +192,7 @@ def _loaded(
 ) -> tuple[list[Model], Pairing]:
     """Return the models, and who is paired with whom."""
     loaded = [Model.of(name, source, given) for name, source in models.items()]
-    if any(model.labels is None for model in loaded):
+    if any(model.labels is None for model in loaded if not model.published):
         # If one model has no index, an index is of no use: rows are matched by position.
         loaded = [replace(model, labels=None) for model in loaded]
     if paired is False:

@@ -69,13 +69,14 @@ class Difference:
         return {name: value for name, value in vars(self).items() if name not in hidden}
 
     def __str__(self) -> str:
-        facts = f"difference {self.value:+.4f}, [{self.low:+.4f}, {self.high:+.4f}]"
-        first = self if self.value >= 0 else self.reversed()
-        chance = "" if first.chance is None else f", chance {percent_of(first.chance)}"
+        ahead = self.value >= 0 if self.winner is None else self.winner == self.a
+        first = self if ahead else self.reversed()
+        verdict = f"{first.a} and {first.b} cannot be told apart"
         if self.winner is not None:
-            loser = self.b if self.winner == self.a else self.a
-            return f"{self.winner} beats {loser} on {self.metric}: {facts}{chance}"
-        return f"{first.a} and {first.b} cannot be told apart on {self.metric}: {facts}{chance}"
+            verdict = f"{first.a} beats {first.b}"
+        chance = "" if first.chance is None else f", chance {percent_of(first.chance)}"
+        facts = f"difference {first.value:+.4f}, [{first.low:+.4f}, {first.high:+.4f}]"
+        return f"{verdict} on {self.metric}: {facts}{chance}"
 
 
 @dataclass(frozen=True)

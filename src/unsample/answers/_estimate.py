@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,23 +14,29 @@ from unsample import metrics as _metrics
 from unsample._checks import check_choice
 from unsample._gone import refuses_gone
 from unsample.answers._doubts import doubts
-from unsample.answers._estimates import AUTO, BOUNDS, MEAN, PRIOR, Estimate, Estimates
+from unsample.answers._estimates import (
+    AUTO,
+    BOUNDS,
+    FEWEST_USERS,
+    MEAN,
+    Estimate,
+    Estimates,
+    entry_of,
+)
 from unsample.answers._given import USUAL, Given, library_of, possible_metrics
 from unsample.answers._notes import Note, warn_of
 from unsample.answers._prior import SHIPPED, as_methods, as_prior, prior_kind
 from unsample.answers._result import DEFAULT_METRICS
-from unsample.answers._spread import Certain, DirectSpread, LogSpread, MeanSpread
+from unsample.answers._spread import Certain, MeanSpread
 from unsample.bounds import Bounds, DirectMean, MeanError
 from unsample.estimators import CANDIDATES, Estimator, Fit, Observed
 from unsample.evidence import RankCounts, Targets
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
-from unsample.prior import ALONE, Posterior, Prior
+from unsample.prior import Posterior, Prior
 from unsample.tables import Read
 
 DEFAULT_METHOD = AUTO
-#: With fewer users the error of a mean is not trusted: the interval is the bounds.
-FEWEST_USERS = 50.0
 
 
 # What comes back follows from what comes in; which arguments there are, the function says.
@@ -209,26 +214,26 @@ class _Part:
         observed = Observed.prepare(counts, cutoffs=cutoffs)
         known = bool(counts.known.all())
         posterior = None
-        if prior is not None and not known and any(_is_learned(each, counts) for each in metrics):
+        if prior is not None and not known:
             posterior = Posterior.of(counts, prior, kind=kind, candidates=candidates)
         fits = {
             name: _estimators.fit_by_sizes(each, observed, metrics)
             for name, each in methods.items()
             if each is not None and not known
         }
-        curves = {name: fit.distribution for name, fit in fits.items()}
-        if posterior is not None and AUTO in methods:
-            curves = {AUTO: posterior.curve(), **curves}
+        learned = None if posterior is None else posterior.curve()
+        curves = {name: fits[name].distribution if name in fits else learned for name in methods}
         bounds = None if known else Bounds.of(counts, cutoffs)
         entries, notes = [], _on_fits(fits, metrics)
         for place, metric in enumerate(metrics):
-            first = _of_known(metric, counts, observed) if known else None
-            if first is None and bounds is not None:
-                first = _of_sample(metric, counts, bounds, posterior)
-            assert first is not None
+            if bounds is None:
+                first = _of_known(metric, counts, observed)
+            else:
+                first = entry_of(metric, counts, bounds, posterior)
+            unbiased = known or DirectMean.of(metric, counts) is not None
             for name in methods:
                 value, solver = first.value, ""
-                if name in fits and first.source != MEAN:
+                if name in fits and not unbiased:
                     value = counts.scale * float(fits[name].values[0, place])
                     value = min(value, counts.ceiling(metric))
                     solver = str(fits[name].certificate)
@@ -241,11 +246,6 @@ class _Part:
         return cls(counts, metrics, tuple(entries), kept, tuple(notes))
 
 
-def _is_learned(metric: Metric, counts: RankCounts) -> bool:
-    """Return whether a prior helps for this metric: not for plain means, nor for mean ranks."""
-    return not metric.family.unlimited and DirectMean.of(metric, counts) is None
-
-
 def _of_known(metric: Metric, counts: RankCounts, observed: Observed) -> Estimate:
     """Return the metric of users whose ranks are all known."""
     values = observed.known_weights([metric])[:, 0]
@@ -253,39 +253,6 @@ def _of_known(metric: Metric, counts: RankCounts, observed: Observed) -> Estimat
     spread = MeanSpread(value, MeanError.of_cells(values, counts, metric))
     limits = spread.interval(0.95)
     return Estimate(metric, "", value, MEAN, spread, Certain(value), limits, counts)
-
-
-def _of_sample(
-    metric: Metric, counts: RankCounts, bounds: Bounds, posterior: Posterior | None
-) -> Estimate:
-    """Return a metric of sampled ranks: an unbiased mean, or what the posterior says."""
-    limits = bounds.of_metric(metric)
-    direct = DirectMean.of(metric, counts)
-    if direct is not None:
-        return _of_direct(metric, direct, limits)
-    if posterior is None or metric.family.unlimited:
-        middle = (limits[0] + limits[1]) / 2.0
-        return Estimate(metric, "", middle, BOUNDS, None, None, limits, counts, posterior)
-    spread, own = (
-        LogSpread.of(posterior.law(metric, population=population), ALONE)
-        for population in (True, False)
-    )
-    value = min(math.exp(spread.mean), spread.most)
-    value = min(max(value, limits[0]), limits[1])
-    if posterior.source() == BOUNDS:
-        return Estimate(metric, "", value, BOUNDS, None, None, limits, counts, posterior)
-    return Estimate(metric, "", value, PRIOR, spread, own, limits, counts, posterior)
-
-
-def _of_direct(metric: Metric, direct: DirectMean, limits: tuple[float, float]) -> Estimate:
-    """Return a metric that is linear in the rank: the sample's own mean is unbiased."""
-    counts = direct.counts
-    low, high = min(direct.least, 0.0), max(direct.most, 1.0)
-    error, own = (direct.error(population=each) for each in (True, False))
-    if counts.effective_users < FEWEST_USERS or error is None or own is None:
-        return Estimate(metric, "", direct.value, BOUNDS, None, None, limits, counts)
-    spread, of_these = (DirectSpread(direct.value, each, low, high) for each in (error, own))
-    return Estimate(metric, "", direct.value, MEAN, spread, of_these, limits, counts)
 
 
 # -- notes ---------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from unsample.answers._result import (
     one_or_range,
     or_none,
 )
-from unsample.answers._spread import LogSpread, MeanSpread, Spread
-from unsample.bounds import Bounds
+from unsample.answers._spread import DirectSpread, DrawnSpread, LogSpread, MeanSpread, Spread
+from unsample.bounds import Bounds, DirectMean
 from unsample.errors import MethodError, MetricError
 from unsample.evidence import RankCounts
 from unsample.law import RankDistribution
@@ -32,6 +32,8 @@ AUTO = "auto"
 #: Where an interval comes from: data sets like those of the bank, what holds whatever P(R) is, or
 #: known numbers of users of which nothing but chance is left open.
 PRIOR, BOUNDS, MEAN = "prior", "bounds", "mean"
+#: With fewer users the error of a mean is not trusted: the interval is the bounds.
+FEWEST_USERS = 50.0
 #: A metric is resolved if the half-width of its interval is at most this part of the value.
 _RESOLVED = 0.25
 
@@ -83,9 +85,16 @@ class Estimate:
         if level == DEFAULT_LEVEL:
             return self.limits
         if isinstance(self.spread, MeanSpread):
-            return self.spread.interval(level)
+            # Of known values nothing but chance is left open.
+            known = self.own if isinstance(self.own, DrawnSpread) else self.spread
+            return known.interval(level)
         cutoff = self.metric.cutoff(self.counts.largest_catalogue)
         return Bounds.of(self.counts, [cutoff]).of_metric(self.metric, level)
+
+    def another(self, metric: Metric) -> Estimate:
+        """Return another metric of the same data, which weighs targets as this one does."""
+        bounds = Bounds.of(self.counts, [metric.cutoff(self.counts.largest_catalogue)])
+        return entry_of(metric, self.counts, bounds, self.posterior)
 
     @property
     def resolved(self) -> bool:
@@ -166,14 +175,26 @@ class Estimates(Result, Mapping[str, Estimate]):
         asked = _metrics.parse(name)
         if find_metric(asked, self.metrics, several=self.counts.several) is not None:
             return self[asked]
-        weight = self.counts.for_metric(asked).weight
-        for entry in self.entries:
-            if np.array_equal(entry.counts.weight, weight):
-                return _asked_later(entry, asked, self.distributions.get(entry.method))
-        raise MetricError(
-            f"{asked} weighs the relevant items of a user as none of {', '.join(self)} does; ask "
-            "estimate for it"
+        counts = self.counts.for_metric(asked)
+        alike = (
+            entry
+            for entry in self.entries
+            if np.array_equal(entry.counts.weight, counts.weight)
+            and not isinstance(entry.spread, MeanSpread)
         )
+        entry = next(alike, None)
+        if entry is None:
+            raise MetricError(
+                f"{asked} must be asked for with the ranks: none of {', '.join(self)} is estimated "
+                "and weighs the relevant items of a user in the same way"
+            )
+        found, curve = entry.another(asked), self.distributions.get(entry.method)
+        value = found.value
+        if entry.method != AUTO and DirectMean.of(asked, counts) is None:
+            if curve is None:
+                raise MetricError(f"{asked} must be asked of estimate: {entry.method} has no P(R)")
+            value = min(counts.scale * curve.expect(asked), counts.ceiling(asked))
+        return replace(found, method=entry.method, value=value, solver=entry.solver)
 
     def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
         name, method = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
@@ -211,30 +232,48 @@ class Estimates(Result, Mapping[str, Estimate]):
         }
 
 
-def _asked_later(entry: Estimate, metric: Metric, curve: RankDistribution | None) -> Estimate:
-    """Return another metric, which weighs targets as that of the entry does."""
-    counts, posterior = entry.counts, entry.posterior
-    limits = Bounds.of(counts, [metric.cutoff(counts.largest_catalogue)]).of_metric(metric)
+# -- what is known of one metric, whatever the method ---------------------------------------------
+
+
+def entry_of(
+    metric: Metric, counts: RankCounts, bounds: Bounds, posterior: Posterior | None
+) -> Estimate:
+    """Return a metric of sampled ranks: an unbiased mean, or what the posterior says."""
+    limits = bounds.of_metric(metric)
+    direct = DirectMean.of(metric, counts)
+    if direct is not None:
+        return _of_direct(metric, direct, limits, posterior)
+    if posterior is None or metric.family.unlimited:
+        middle = (limits[0] + limits[1]) / 2.0
+        return Estimate(metric, "", middle, BOUNDS, None, None, limits, counts, posterior)
+    return Estimate(metric, "", *learned(metric, posterior, limits), limits, counts, posterior)
+
+
+def learned(
+    metric: Metric, posterior: Posterior, limits: tuple[float, float]
+) -> tuple[float, str, Spread | None, Spread | None]:
+    """Return what the posterior says: the value, within its bounds, and what it may be."""
     spread, own = (
-        None
-        if posterior is None or entry.source != PRIOR
-        else LogSpread.of(posterior.law(metric, population=population), ALONE)
+        LogSpread.of(posterior.law(metric, population=population), ALONE)
         for population in (True, False)
     )
-    if entry.method == AUTO and spread is not None:
-        value = min(math.exp(spread.mean), spread.most)
-    elif curve is not None:
-        value = counts.scale * curve.expect(metric)
-    else:
-        raise MetricError(f"{metric} must be asked of estimate: {entry.method} gives no P(R)")
-    return replace(
-        entry,
-        metric=metric,
-        value=min(max(value, limits[0]), limits[1]),
-        spread=spread,
-        own=own,
-        limits=limits,
-    )
+    value = min(max(math.exp(spread.mean), limits[0]), limits[1], spread.most)
+    if posterior.source() == BOUNDS:
+        return value, BOUNDS, None, None
+    return value, PRIOR, spread, own
+
+
+def _of_direct(
+    metric: Metric, direct: DirectMean, limits: tuple[float, float], posterior: Posterior | None
+) -> Estimate:
+    """Return a metric that is linear in the rank: the sample's own mean is unbiased."""
+    counts, value = direct.counts, direct.value
+    low, high = min(direct.least, 0.0), max(direct.most, 1.0)
+    error, own = (direct.error(population=each) for each in (True, False))
+    if counts.effective_users < FEWEST_USERS or error is None or own is None:
+        return Estimate(metric, "", value, BOUNDS, None, None, limits, counts, posterior)
+    spread, of_these = (DirectSpread(value, each, low, high) for each in (error, own))
+    return Estimate(metric, "", value, MEAN, spread, of_these, limits, counts, posterior)
 
 
 def _full_name(method: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from unsample.answers._estimates import BOUNDS, PRIOR, Estimate, Estimates
 from unsample.answers._exact import UserValues
 from unsample.answers._model import Model
 from unsample.answers._paired import Added, Pairing
-from unsample.answers._spread import DirectSpread, MeanSpread
+from unsample.answers._spread import DirectSpread, LogSpread, MeanSpread
 from unsample.bounds import DirectMean, DrawnError, degrees_of_freedom, quantile
 from unsample.estimators import Observed
 from unsample.metrics import Metric
@@ -27,6 +27,8 @@ from unsample.prior import Law, Posterior
 
 #: Draws for the chance of being the best.
 _DRAWS = 1 << 14
+#: The least value of which there is a logarithm.
+_LEAST = 1e-12
 #: An error below this share of the errors of the two models comes from rounding.
 _NO_ERROR = 1e-9
 
@@ -168,25 +170,22 @@ class Laws:
 
     def _make(self, metric: Metric) -> Law | MeanLaw | None:
         entries = {name: held[metric] for name, held in self.estimates.items()}
-        sampled = [model for model in self.models if entries[model.name].source == PRIOR]
-        others = [
-            model for model in self.models if entries[model.name].source not in (PRIOR, BOUNDS)
+        groups: dict[tuple[object, ...], list[Model]] = {}
+        others = []
+        # Printed numbers come last: the first model of a group says how the others are joined.
+        for model in sorted(self.models, key=lambda each: each.published):
+            entry = entries[model.name]
+            if entry.source == PRIOR and entry.posterior is not None:
+                # Models judged by one prior have what their data sets are like in common.
+                key = (*entry.posterior.kinds, *map(id, entry.posterior.learned))
+                groups.setdefault(key, []).append(model)
+            elif entry.source != BOUNDS:
+                others.append(model)
+        parts: list[Law | MeanLaw] = [
+            self._posterior(metric, group, entries) for group in groups.values()
         ]
-        posterior = self._posterior(metric, sampled, entries) if sampled else None
-        means = self._means(metric, others, entries) if others else None
-        if posterior is None or means is None:
-            return means if posterior is None else posterior
-        value = np.maximum(means.mean, 1e-12)
-        covariance = np.zeros((len(self.models), len(self.models)))
-        size = len(sampled)
-        covariance[:size, :size] = posterior.covariance
-        covariance[size:, size:] = means.covariance / np.outer(value, value)
-        return Law(
-            (*posterior.names, *means.names),
-            np.concatenate([posterior.mean, np.log(value)]),
-            covariance,
-            np.concatenate([posterior.most, np.full(len(value), math.inf)]),
-        )
+        parts += [self._means(metric, others, entries)] if others else []
+        return parts[0] if len(parts) == 1 else _side_by_side(parts)
 
     def _posterior(
         self, metric: Metric, models: Sequence[Model], entries: Mapping[str, Estimate]
@@ -197,7 +196,14 @@ class Laws:
         key = tuple(id(part) for part in held.values())
         if key not in self._joined:
             self._joined[key] = Posterior.joined(held, self.pairing.between(models))
-        return self._joined[key].law(metric)
+        law = self._joined[key].law(metric)
+        # Of each model alone, it says what the estimate says.
+        alone = [entries[name] for name in law.names]
+        mean = np.log(np.maximum([entry.value for entry in alone], _LEAST))
+        covariance = law.covariance.copy()
+        scales = [each.spread.scale for each in alone if isinstance(each.spread, LogSpread)]
+        np.fill_diagonal(covariance, np.square(scales))
+        return replace(law, mean=mean, covariance=covariance)
 
     def _means(
         self, metric: Metric, models: Sequence[Model], entries: Mapping[str, Estimate]
@@ -237,10 +243,33 @@ class Laws:
         return self.pairing.of_scores(model, metric, known)
 
 
+def _side_by_side(parts: Sequence[Law | MeanLaw]) -> Law | None:
+    """Return the law of models that have nothing in common, by the logarithms of means."""
+    if not parts:
+        return None
+    names = tuple(name for part in parts for name in part.names)
+    mean, covariance, most = np.zeros(len(names)), np.zeros((len(names),) * 2), []
+    start = 0
+    for part in parts:
+        here = slice(start, start + len(part.names))
+        start = here.stop
+        if isinstance(part, Law):
+            mean[here], covariance[here, here] = part.mean, part.covariance
+            most.append(part.most)
+            continue
+        value = np.maximum(part.mean, _LEAST)
+        mean[here], covariance[here, here] = np.log(value), part.covariance / np.outer(value, value)
+        most.append(np.full(len(value), math.inf))
+    return Law(names, mean, covariance, np.concatenate(most))
+
+
 def _error(entry: Estimate) -> float:
-    """Return the standard error of a mean."""
+    """Return the standard error of a mean; where nothing varies, as its interval has it."""
     spread = entry.spread
     if isinstance(spread, DirectSpread):
         return spread.standard_error
     error = spread.error.population if isinstance(spread, MeanSpread) else 0.0
+    if not error > 0.0:
+        low, high = entry.interval()
+        error = (high - low) / 2.0 / quantile(0.95)
     return 0.0 if math.isnan(error) else error

@@ -80,7 +80,8 @@ class Pairing:
 
     @classmethod
     def of_models(cls, models: list[Model]) -> Pairing:
-        """Return the users of models whose targets are in memory."""
+        """Return the users of models whose targets are in memory; printed numbers have none."""
+        models = [model for model in models if not model.published]
         unmatched = _why_unmatched(models)
         if unmatched:
             return cls(unmatched=unmatched)
@@ -110,6 +111,8 @@ class Pairing:
             return {pair: each for pair, each in self.counted.items() if {*pair} <= names}
         sides = {}
         for model in models:
+            if model.name not in self.places:
+                continue
             cells, place = model.cells
             sides[model.name] = self.places[model.name][model.keys[1]], cells[place]
         return {
@@ -177,10 +180,10 @@ def _partly(models: list[Model], common: Mapping[str, int]) -> str:
 def _why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or an empty text if they can."""
     for model in models:
-        if model.published:
-            return f"printed numbers of {model.name}, which do not know users"
         if model.targets is None:
             return f"RankCounts for {model.name}, which do not know users"
+    if len(models) < 2:
+        return "there are no two models whose users are known"
     reasons = (_why_apart(models[0], model) for model in models[1:])
     return next(filter(None, reasons), "")
 

@@ -7,7 +7,6 @@ every P(R) that gives them.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,17 +16,16 @@ from typing import Any
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_integer
 from unsample._gone import refuses_gone
-from unsample.answers._estimates import AUTO, BOUNDS, PRIOR, Estimate, Estimates
+from unsample.answers._estimates import AUTO, BOUNDS, Estimate, Estimates, learned
 from unsample.answers._notes import Note, warn_of
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._prior import SHIPPED, as_prior, prior_kind
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS
-from unsample.answers._spread import LogSpread
 from unsample.errors import ContradictionError, DesignError
 from unsample.estimators import CANDIDATES
 from unsample.law import Law
 from unsample.metrics import Metric
-from unsample.prior import ALONE, Numbers, Posterior, Prior
+from unsample.prior import Numbers, Posterior, Prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +37,10 @@ class PublishedEstimate(Estimate):
     def bounds(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
         """Return the least and greatest value that agree with the numbers, whatever P(R) is."""
         return self.limits if level == DEFAULT_LEVEL else self.paper.bounds(self.metric, level)
+
+    def another(self, metric: Metric) -> PublishedEstimate:
+        """Return another metric from the same numbers."""
+        return _entry(metric, self.paper, self.posterior)
 
     @property
     def vague(self) -> bool:
@@ -161,19 +163,12 @@ def published(
 def _entry(metric: Metric, paper: Paper, posterior: Posterior | None) -> PublishedEstimate:
     """Return one metric: what the posterior says of it, within its bounds."""
     limits = paper.bounds(metric, DEFAULT_LEVEL)
-    middle = (limits[0] + limits[1]) / 2.0
-    about: dict[str, Any] = {"paper": paper, "posterior": posterior}
-    given = (limits, paper.counts)
-    if posterior is None or metric.family.unlimited:
-        return PublishedEstimate(metric, AUTO, middle, BOUNDS, None, None, *given, **about)
-    spread, own = (
-        LogSpread.of(posterior.law(metric, population=population), ALONE)
-        for population in (True, False)
+    value, source, spread, own = (limits[0] + limits[1]) / 2.0, BOUNDS, None, None
+    if posterior is not None and not metric.family.unlimited:
+        value, source, spread, own = learned(metric, posterior, limits)
+    return PublishedEstimate(
+        metric, AUTO, value, source, spread, own, limits, paper.counts, posterior, paper=paper
     )
-    value = min(max(math.exp(spread.mean), limits[0]), limits[1])
-    if posterior.source() == BOUNDS:
-        return PublishedEstimate(metric, AUTO, value, BOUNDS, None, None, *given, **about)
-    return PublishedEstimate(metric, AUTO, value, PRIOR, spread, own, *given, **about)
 
 
 def _on_entries(entries: list[PublishedEstimate], paper: Paper) -> list[Note]:
