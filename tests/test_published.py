@@ -72,20 +72,23 @@ def test_what_one_number_leaves_open_is_filled_in_by_the_prior():
 
 def test_more_numbers_and_more_digits_narrow_the_limits():
     def width(numbers):
-        return np.ptp(published(numbers, **SETUP, metrics="Recall@100")["Recall@100"].bounds())
+        entry = published(numbers, **SETUP, metrics="Recall@100")["Recall@100"]
+        return np.ptp(entry.bounds()), np.ptp(entry.interval())
 
     alone = width({"HR@10": "0.690"})
     both = width({"HR@1": "0.180", "HR@10": "0.690"})
     three = width(PAPER)
     coarse = width({"HR@1": "0.2", "HR@10": "0.7", "NDCG@10": "0.4"})
-    assert three < 0.95 * both < 0.95**2 * alone
-    assert three < 0.8 * coarse
+    assert both[0] < 0.9 * alone[0]
+    assert three[0] < 0.9 * coarse[0]
+    assert three[1] < both[1] < coarse[1] < alone[1]
 
 
 def test_numbers_that_no_ranks_but_some_histogram_can_give_are_reported():
     with pytest.warns(RefutedWarning, match=r"HR@50 = 0.001 and HR@51 = 0.900 but for chance"):
         result = published({"HR@50": "0.001", "HR@51": "0.900", "HR@90": "0.950"}, **SETUP)
-    assert result["Recall@10"].bounds() == (0.0, 1.0)
+    assert result["Recall@10"].bounds() == result["Recall@10"].interval() == (0.0, 1.0)
+    assert result["Recall@10"].source == "bounds"
 
 
 def test_where_numbers_tell_little_a_range_is_shown_and_what_would_help():
@@ -113,6 +116,7 @@ def test_without_a_prior_the_interval_is_the_bounds_of_the_numbers():
 # -- reading --------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.* can hardly be told")
 @pytest.mark.parametrize(
     ("numbers", "options", "low", "high"),
     [
@@ -252,6 +256,7 @@ def test_a_wrong_catalogue_does_not_cover(ledger):
     assert findings[0].value < 0.5
 
 
+@pytest.mark.filterwarnings("ignore:.* can hardly be told")
 def test_numbers_that_were_cut_off_or_are_means_of_runs_are_taken():
     options = {"items": 3706, "sampled": 99, "metrics": "Recall@100"}
     # 2/3 is printed as 0.667; 0.666 is cut off.

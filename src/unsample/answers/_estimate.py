@@ -248,7 +248,8 @@ class _Part:
 
 def _of_known(metric: Metric, counts: RankCounts, observed: Observed) -> Estimate:
     """Return the metric of users whose ranks are all known."""
-    values = observed.known_weights([metric])[:, 0]
+    direct = DirectMean.of(metric, counts)
+    values = observed.known_weights([metric])[:, 0] if direct is None else direct.values
     value = counts.scale * float(counts.weight @ values) / float(counts.weight.sum())
     spread = MeanSpread(value, MeanError.of_cells(values, counts, metric))
     limits = spread.interval(0.95)

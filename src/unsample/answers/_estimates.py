@@ -246,19 +246,23 @@ def entry_of(
     if posterior is None or metric.family.unlimited:
         middle = (limits[0] + limits[1]) / 2.0
         return Estimate(metric, "", middle, BOUNDS, None, None, limits, counts, posterior)
-    return Estimate(metric, "", *learned(metric, posterior, limits), limits, counts, posterior)
+    found = learned(metric, posterior, limits, possible=bounds.feasible)
+    return Estimate(metric, "", *found, limits, counts, posterior)
 
 
 def learned(
-    metric: Metric, posterior: Posterior, limits: tuple[float, float]
+    metric: Metric, posterior: Posterior, limits: tuple[float, float], *, possible: bool
 ) -> tuple[float, str, Spread | None, Spread | None]:
-    """Return what the posterior says: the value, within its bounds, and what it may be."""
+    """Return what the posterior says: the value, within its bounds, and what it may be.
+
+    Where it is not ``possible`` that any P(R) gave the data, the interval is the bounds.
+    """
     spread, own = (
         LogSpread.of(posterior.law(metric, population=population), ALONE)
         for population in (True, False)
     )
     value = min(max(math.exp(spread.mean), limits[0]), limits[1], spread.most)
-    if posterior.source() == BOUNDS:
+    if posterior.source() == BOUNDS or not possible:
         return value, BOUNDS, None, None
     return value, PRIOR, spread, own
 

@@ -30,7 +30,7 @@ from unsample._checks import (
     check_real,
 )
 from unsample._gone import refuses_gone
-from unsample.answers._estimate import FEWEST_USERS
+from unsample.answers._estimates import FEWEST_USERS
 from unsample.answers._evaluate import estimates_of
 from unsample.answers._guess import draw_ranks, expected_counts, from_pilot, power_law, usual_k
 from unsample.answers._planned import Outcome, Plan

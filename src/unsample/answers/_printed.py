@@ -199,6 +199,7 @@ class Paper:
         region = self._region(range(len(self.numbers)), 1.0 - level, grid)
         return least_value(low, *region), -least_value(-high, *region)
 
+    @cached_property
     def refuted(self) -> Sequence[int]:
         """Return the fewest numbers that no P(R) gives but for chance; none if one gives all."""
         grid = bounds_grid(self.counts, [])

@@ -165,7 +165,7 @@ def _entry(metric: Metric, paper: Paper, posterior: Posterior | None) -> Publish
     limits = paper.bounds(metric, DEFAULT_LEVEL)
     value, source, spread, own = (limits[0] + limits[1]) / 2.0, BOUNDS, None, None
     if posterior is not None and not metric.family.unlimited:
-        value, source, spread, own = learned(metric, posterior, limits)
+        value, source, spread, own = learned(metric, posterior, limits, possible=not paper.refuted)
     return PublishedEstimate(
         metric, AUTO, value, source, spread, own, limits, paper.counts, posterior, paper=paper
     )
@@ -173,9 +173,8 @@ def _entry(metric: Metric, paper: Paper, posterior: Posterior | None) -> Publish
 
 def _on_entries(entries: list[PublishedEstimate], paper: Paper) -> list[Note]:
     """Return what a reader must know of numbers that leave much open, or that nothing explains."""
-    refuted = paper.refuted()
-    if refuted:
-        named = " and ".join(str(paper.numbers[row]) for row in refuted)
+    if paper.refuted:
+        named = " and ".join(str(paper.numbers[row]) for row in paper.refuted)
         text = (
             f"no distribution of global ranks gives {named} but for chance: items, sampled, users, "
             "or how items were drawn or ties broken is not as stated, and no estimate can be "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class Bounds:
         low, high = sorted((counts.scale * low, counts.scale * high))
         return min(low, most), min(high, most)
 
-    @property
+    @cached_property
     def feasible(self) -> bool:
         """Return whether some P(R) fits the data at 95 %; if not, the bounds are the extremes."""
         alpha = self._alpha(_LEAST_LEVEL)
