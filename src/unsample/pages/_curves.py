@@ -82,6 +82,10 @@ class AtManyK:
         limits, middle = self._limits(metrics)
         if AUTO in values and middle is not None:
             values[AUTO] = middle
+        if isinstance(self.result, Published) and "interval" in limits:
+            # As in tables: where half the interval exceeds the value, the range says more.
+            vague = np.diff(limits["interval"])[:, 0] > 2.0 * values[AUTO]
+            values[AUTO] = np.where(vague, np.nan, values[AUTO])
         return Curve(values, limits)
 
     def mean_probability(self) -> Curve:
