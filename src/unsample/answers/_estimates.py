@@ -19,7 +19,7 @@ from unsample.answers._result import (
     one_or_range,
     or_none,
 )
-from unsample.answers._spread import DirectSpread, DrawnSpread, LogSpread, MeanSpread, Spread
+from unsample.answers._spread import DirectSpread, LogSpread, MeanSpread, Spread
 from unsample.bounds import Bounds, DirectMean
 from unsample.errors import MethodError, MetricError
 from unsample.evidence import RankCounts
@@ -85,9 +85,7 @@ class Estimate:
         if level == DEFAULT_LEVEL:
             return self.limits
         if isinstance(self.spread, MeanSpread):
-            # Of known values nothing but chance is left open.
-            known = self.own if isinstance(self.own, DrawnSpread) else self.spread
-            return known.interval(level)
+            return self.spread.interval(level)  # nothing but chance is left open
         cutoff = self.metric.cutoff(self.counts.largest_catalogue)
         return Bounds.of(self.counts, [cutoff]).of_metric(self.metric, level)
 
