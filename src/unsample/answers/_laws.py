@@ -230,15 +230,17 @@ class Laws:
 
     def _added(self, metric: Metric, entry: Estimate, model: Model) -> Added | None:
         """Return what each user adds to a mean; None if users are not paired."""
-        if isinstance(entry.spread, DirectSpread):
-            direct = DirectMean.of(metric, entry.counts)
-            return None if direct is None else self.pairing.of_scores(model, metric, direct.values)
+        direct = DirectMean.of(metric, entry.counts)
+        if isinstance(entry.spread, DirectSpread) and direct is not None:
+            return self.pairing.of_scores(model, metric, direct.values)
         error = entry.spread.error if isinstance(entry.spread, MeanSpread) else None
         if isinstance(error, DrawnError):
             return self.pairing.of_totals(model, error.totals)
         if model.targets is not None:
             values = UserValues.of(model.targets, [metric], model.relevance)
             return self.pairing.of_totals(model, values.totals[:, 0])
+        if direct is not None:
+            return self.pairing.of_scores(model, metric, direct.values)
         known = Observed.prepare(entry.counts).known_weights([metric])[:, 0]
         return self.pairing.of_scores(model, metric, known)
 

@@ -69,12 +69,15 @@ class DirectMean:
         return math.sqrt(variance)
 
     def _of_items(self, shared: ItemCounts) -> float:
-        """Return the variance that comes from the draw of shared items, by leaving out each."""
+        """Return the variance that comes from the draw of shared items.
+
+        The mean is one of so many independent effects, some of which are nothing.
+        """
         scores = np.linspace(self.most, self.least, shared.sampled + 1)
         _, effects = shared.effects(scores, float(self.counts.weight.sum()))
         mean = float(effects.sum()) / shared.sampled
         squares = ((effects - mean) ** 2).sum() + (shared.sampled - len(effects)) * mean**2
-        return float(squares) * (1.0 - 1.0 / shared.sampled)
+        return float(squares) * shared.sampled / (shared.sampled - 1)
 
     def bounds(self, level: float) -> tuple[float, float]:
         """Return limits that hold for any number of users and any ranks."""
