@@ -46,10 +46,10 @@ from unsample.pages._charts import (
     Chart,
     IntervalRow,
     IntervalView,
-    differences_chart,
     estimates_chart,
     spec,
 )
+from unsample.pages._comparison import differences_chart
 from unsample.pages._html import as_html
 from unsample.pages._plan import plan_chart
 from unsample.pages._sheet import is_exact, number, point_of

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates
-from unsample.pages._sheet import MINUS, Cell, Number, Table, has_both, is_exact, number, point_of
+from unsample.answers import DEFAULT_LEVEL, Estimate, Estimates
+from unsample.pages._sheet import Cell, Number, Table, has_both, is_exact, number, point_of
 
 _NONE = (math.nan, math.nan)
 #: Styles of the page in the order in which curves take them, the most distinct first.
@@ -209,7 +209,7 @@ def estimates_chart(
         title=title,
         caption=caption,
         x_label="metric on the full catalogue",
-        views=_views(rows),
+        views=views_of(rows),
         sure=sure,
     )
 
@@ -222,28 +222,5 @@ def _row(label: str, entry: Estimate, level: float, *, bounds: bool) -> Interval
     return replace(row, bounds=entry.bounds(level)) if bounds and not is_exact(entry) else row
 
 
-def _views(rows: Mapping[str, list[IntervalRow]]) -> tuple[IntervalView, ...]:
+def views_of(rows: Mapping[str, list[IntervalRow]]) -> tuple[IntervalView, ...]:
     return tuple(IntervalView(name, tuple(found)) for name, found in rows.items())
-
-
-def differences_chart(result: Comparison) -> IntervalChart:
-    """Return the differences of models with their intervals, a view for each metric."""
-    rows: dict[str, list[IntervalRow]] = {}
-    for held in result.excerpt().differences:
-        name, mark = f"{held.a} {MINUS} {held.b}", "sure" if held.winner else "unsure"
-        row = IntervalRow(name, held.value, (held.low, held.high), note=str(held), health=mark)
-        rows.setdefault(held.metric, []).append(row)
-    caption = (
-        f"Each line holds the true difference at {100 * result.level:g} %, chance and the bias of "
-        "sampling included. A line that crosses zero leaves open which model is better."
-    )
-    return IntervalChart(
-        identity="differences",
-        title="Differences between models",
-        caption=caption,
-        x_label="difference on the full catalogue",
-        views=_views(rows),
-        zero=True,
-        sure="told apart",
-        unsure="cannot be told apart",
-    )

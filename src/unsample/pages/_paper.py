@@ -19,18 +19,16 @@ from unsample.answers import (
     Result,
     Standing,
 )
+from unsample.pages._comparison import comparison_notes, differences_table, standing
 from unsample.pages._sheet import (
     Columns,
     Number,
     Sheet,
     Table,
     check_groups,
-    comparison_notes,
-    differences_table,
     estimates_table,
     mark_of,
     sheet,
-    standing,
     with_interval,
     within,
 )

@@ -25,9 +25,9 @@ from unsample.pages._charts import (
     LineChart,
     Role,
     Series,
-    differences_chart,
     estimates_chart,
 )
+from unsample.pages._comparison import differences_chart
 from unsample.pages._curves import Curves, limit_names
 from unsample.pages._plan import plan_chart
 

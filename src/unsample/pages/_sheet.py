@@ -13,14 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from unsample.answers import (
-    Comparison,
-    Difference,
     Estimate,
     Estimates,
     Evaluation,
     Published,
     PublishedEstimate,
-    Standing,
 )
 from unsample.errors import InputError
 
@@ -278,102 +275,12 @@ def _intervals_explained(results: Iterable[Estimates]) -> str:
     return "; ".join(text for source, text in _INTERVALS.items() if source in sources)
 
 
-# --- comparisons -------------------------------------------------------------------------------
-
-
-@sheet.register
-def _(result: Comparison) -> Sheet:
-    shown = result.excerpt()
-    standings: Columns[Standing] = {
-        "metric": lambda row: row.metric,
-        "model": lambda row: row.model,
-        "estimate": lambda row: standing(shown, row),
-        f"{100 * result.level:g} % interval": lambda row: span_of(
-            row.low, row.high, after=mark_of(row.source)
-        ),
-        "best": lambda row: chance(row.chance),
-    }
-    first, *others = comparison_title(shown)
-    return Sheet(
-        title=(f"{len(result.models)} models, {first}", *others),
-        verdicts=result.sentences(),
-        tables=(
-            Table.of(shown.standings, standings, "Models", "standing-table"),
-            differences_table(shown),
-        ),
-        notes=comparison_notes(result, shown),
-        warnings=result.warnings,
-    )
-
-
-def standing(shown: Comparison, row: Standing) -> Number:
-    """Return a model's value; the highest of its metric is the best."""
-    value = point_of(shown.estimates[row.model][row.metric])
-    highest = max(each.value for each in shown.standings if each.metric == row.metric)
-    return number(value, best=row.value == highest)
-
-
-def comparison_notes(result: Comparison, shown: Comparison) -> tuple[str, ...]:
-    """Return what the columns mean, and what the tables leave out."""
-    sure = f"{100 * result.level:g} %"
-    if result.correction != "none":
-        sure += f", corrected for the pairs ({result.correction})"
-    text = "best: the chance of being the best; chance: that a is better than b; a winner has"
-    notes = [f"{text} {sure}"]
-    if shown is not result:
-        left_out = (
-            f"... the highest estimates of {len(result.models):,} models; the JSON output and "
-            "to_frame hold all of them"
-        )
-        notes.insert(0, left_out)
-    if result.scored:
-        each = ", ".join(f"{name} {scored:,}" for name, scored in shown.scored.items())
-        notes.append(f"scores: {each}; {sum(result.scored.values()):,} in all")
-    if any(isinstance(held, Published) for held in result.estimates.values()):
-        notes.insert(0, "\n".join(map(str, shown.claims)))
-    return tuple(notes)
-
-
-def differences_table(shown: Comparison, *, brackets: bool = False) -> Table:
-    """Return the differences of models; with ``brackets``, intervals stand behind them."""
-    columns: dict[str, Callable[[Difference], Cell]] = {
-        "metric": lambda row: row.metric,
-        "a - b": lambda row: f"{row.a} - {row.b}",
-        "difference": difference,
-        f"{100 * shown.level:g} % interval": lambda row: span_of(row.low, row.high, "+"),
-        "chance": lambda row: chance(row.chance),
-        "winner": lambda row: row.winner or "cannot tell",
-    }
-    if brackets:
-        columns["difference"] = lambda row: within(difference(row), row.low, row.high, "+")
-        del columns[f"{100 * shown.level:g} % interval"]
-    return Table.of(shown.differences, columns, "Differences", "difference-table")
-
-
-def comparison_title(shown: Comparison) -> tuple[str, ...]:
-    """Return by what models are compared; of each model where that comes from a paper."""
-    held = shown.estimates
-    if any(isinstance(each, Published) for each in held.values()):
-        first = "compared by printed numbers"
-        return (first, *(f"{name}: {'; '.join(sheet(each).title)}" for name, each in held.items()))
-    return (f"{heading(next(iter(held.values())))}, compared {shown.pairing}",)
-
-
-def chance(value: float | None) -> Number:
-    """Return a chance in per cent, or nothing where it is withheld."""
-    if value is None:
-        return Number("")
-    if not 0.005 <= value <= 0.995:
-        return Number("<1 %" if value < 0.5 else ">99 %", value)
-    return Number(f"{100 * value:.0f} %", value)
-
-
 # --- numbers -----------------------------------------------------------------------------------
 
 
 def number(value: float, *, best: bool = False) -> Number:
     """Return a metric to four decimals, or to three digits where these would be lost."""
-    return Number(_digits(value, value), value, best) if math.isfinite(value) else Number(DASH)
+    return Number(digits(value, value), value, best) if math.isfinite(value) else Number(DASH)
 
 
 def p_value(value: float) -> Number:
@@ -381,20 +288,15 @@ def p_value(value: float) -> Number:
     return Number("<0.001" if value < 0.001 else f"{value:.3f}", value)
 
 
-def _digits(value: float, scale: float, sign: str = "") -> str:
+def digits(value: float, scale: float, sign: str = "") -> str:
     """Return a value with the digits that numbers of this scale need."""
     return f"{value:{sign}.3g}" if 1e-6 < abs(scale) < 1e-3 else f"{value:{sign}.4f}"
-
-
-def difference(row: Difference) -> Number:
-    """Return a difference with its sign, and the digits that its interval needs."""
-    return Number(_digits(row.value, max(abs(row.low), abs(row.high)), "+"), row.value)
 
 
 def within(value: Number, low: float, high: float, sign: str = "", *, mark: str = "") -> Number:
     """Return a value with its interval in brackets behind it, where it has one, and a mark."""
     scale = max(abs(low), abs(high))
-    ends = ", ".join(_digits(end, scale, sign) for end in (low, high))
+    ends = ", ".join(digits(end, scale, sign) for end in (low, high))
     return replace(value, after=("" if math.isnan(low) else f" [{ends}]") + mark)
 
 
@@ -403,7 +305,7 @@ def span_of(low: float, high: float, sign: str = "", *, after: str = "") -> Cell
     if math.isnan(low):
         return "none (nothing varies)"
     scale = max(abs(low), abs(high))
-    text = f"{_digits(low, scale, sign)} .. {_digits(high, scale, sign)}"
+    text = f"{digits(low, scale, sign)} .. {digits(high, scale, sign)}"
     return Number(text, low, after=after)
 
 
