@@ -103,9 +103,10 @@ def compare(
         Whether to take differences user by user. None: of users that two models have in common.
         True: an error unless all models have the same users.
 
-    >>> ranks = {"A": [1, 2, 2, 9] * 50, "B": [1, 2, 3, 20] * 50}
-    >>> compare(ranks, items=500, sampled=99, metrics="Recall@50").paired
-    True
+    >>> users = range(300)
+    >>> ranks = {"A": [1 + u**3 // 300_000 for u in users], "B": [1 + u**2 // 1_000 for u in users]}
+    >>> compare(ranks, items=3706, sampled=99, metrics="Recall@50").winner("Recall@50")
+    'A'
     """
     level = check_level(level)
     check_choice("correction", correction, CORRECTIONS)
