@@ -10,11 +10,13 @@ import pytest
 
 import unsample
 from unsample.designs import Fixed
+from unsample.law import draw_sampled_ranks
 
 #: Modules of which no result may hold an object.
 NOT_INSIDE = ("pandas", "polars", "pyarrow", "duckdb", "scipy.sparse", "torch", "_solvers")
 RNG = np.random.default_rng(0)
-RANKS, OTHERS = RNG.integers(1, 50, size=300), RNG.integers(1, 90, size=300)
+FULL = np.ceil(3000 ** RNG.random((2, 300))).astype(int)
+RANKS, OTHERS = (draw_sampled_ranks(each, items=3000, sampled=99, rng=RNG) for each in FULL)
 SAMPLE = {"items": 3000, "sampled": 99, "metrics": ["NDCG@10", "AUC"]}
 FACTORS = tuple(RNG.normal(size=(2, 300, 8)))
 TARGETS = (np.arange(300), np.arange(300))

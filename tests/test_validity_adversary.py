@@ -15,7 +15,7 @@ from unsample.metrics import parse
 pytestmark = pytest.mark.validity
 
 #: Trials of a kind, and how many of them limits at 95 % must hold.
-OFTEN, LIMIT = 200, 0.93
+OFTEN, LIMIT = 100, 0.93
 
 
 def _findings(kind: str, size: int) -> list[Finding]:

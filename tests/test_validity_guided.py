@@ -16,7 +16,7 @@ pytestmark = pytest.mark.validity
 METRICS, ALL_RANKS = parse_all(["Recall@10", "NDCG@10"]), parse_all(["MRR", "MR", "Recall@10"])
 NEVER = np.iinfo(np.int64).max
 ITEMS = 1000
-OFTEN = 400
+OFTEN = 200
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.validity
 
 METRICS = parse_all(["Recall@10", "NDCG@10"])
 ITEMS = 1000
-OFTEN = 400
+OFTEN = 200
 
 
 @dataclass(frozen=True)

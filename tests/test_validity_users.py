@@ -58,7 +58,7 @@ class Crowd:
         return f"1 to {self.most} targets, {self.shared:.0%} shared"
 
 
-CROWDS = [Crowd(1, 0.0)] + [Crowd(most, shared) for most in (3, 20) for shared in (0.0, 0.5, 1.0)]
+CROWDS = [Crowd(1, 0.0), Crowd(3, 0.5), Crowd(20, 0.0), Crowd(20, 1.0)]
 
 
 def _auc_interval(ranks, items, sampled, users=None, **options):
@@ -93,7 +93,7 @@ def _means(crowd: Crowd, size: int, *, honest: bool = True) -> list[Finding]:
 
 @pytest.mark.parametrize("crowd", CROWDS, ids=str)
 def test_the_auc_of_users_is_covered(crowd, ledger):
-    keep(ledger(_means(crowd, simulations(1500))))
+    keep(ledger(_means(crowd, simulations(400))))
 
 
 def test_targets_taken_for_users_fail_the_promise_of_the_auc(ledger):
@@ -116,7 +116,7 @@ def _own_catalogues(size: int, sampled_as: int = SAMPLED) -> list[Finding]:
 
 
 def test_the_auc_of_users_with_catalogues_of_their_own_is_covered(ledger):
-    keep(ledger(_own_catalogues(simulations(1000))))
+    keep(ledger(_own_catalogues(simulations(400))))
     with pytest.raises(BrokenPromiseError, match="coverage"):
         keep(ledger(_own_catalogues(simulations(100), sampled_as=SAMPLED + 3)))
 
