@@ -327,5 +327,5 @@ def test_the_width_expected_is_the_width_met(recommender, ledger):
         ratio = abs(outcome.half_width / float(np.median(widths)) - 1.0)
         promise = "a plan expects the width that is met"
         where = f"{recommender}, {outcome.name}"
-        found.append(Finding(promise, where, "half-width off by", ratio, 0.2, False, 40))
+        found.append(Finding(promise, where, "half-width off by", ratio, 0.25, False, 40))
     keep(ledger(found))

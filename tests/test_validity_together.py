@@ -17,7 +17,7 @@ pytestmark = pytest.mark.validity
 
 METRICS = parse_all(["Recall@10", "NDCG@10"])
 ITEMS = 1000
-OFTEN = 200
+OFTEN = 400
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,6 @@ WORLDS = [
     World(odds=0.2),
     World(odds=30.0, alike=-0.98),
     World(users=60, cost=300),
-    World(users=2000, cost=60),
 ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.answers._estimates import MEAN, Estimate, Estimates
+from unsample.answers._estimates import BOUNDS, MEAN, Estimate, Estimates
 from unsample.answers._exact import UserValues
 from unsample.answers._notes import Note
 from unsample.answers._spread import DrawnSpread, MeanSpread
@@ -51,9 +51,11 @@ def guided_targets(
     entries = []
     for metric, (value, error) in zip(metrics, found_each, strict=True):
         spread, own = MeanSpread(value, error), DrawnSpread(value, error)
+        # From a few drawn users there are limits that hold, but no law of a mean.
+        source = BOUNDS if drawn.users < FEW_DRAWN and error.stake > 0.0 else MEAN
         limits = spread.interval(0.95)
-        entries.append(Estimate(metric, NAME, value, MEAN, spread, own, limits, found.ranges))
-    few = drawn.users < FEW_DRAWN and any(error.stake > 0.0 for _, error in found_each)
+        entries.append(Estimate(metric, NAME, value, source, spread, own, limits, found.ranges))
+    few = any(entry.source == BOUNDS for entry in entries)
     return Estimates(
         tuple(entries),
         found.ranges,

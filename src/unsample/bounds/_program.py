@@ -187,6 +187,7 @@ def least_value(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> fl
     return float(weights.min())
 
 
+@one_thread()
 def is_feasible(rows: FloatArray, limits: FloatArray) -> bool:
     """Return whether some P is within the limits, but for a hair."""
     nothing = np.zeros(rows.shape[1])
