@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from unsample import metrics as _metrics
+from unsample._checks import check_level
 from unsample._gone import refuses_gone
 from unsample.answers._claims import Claim, claims_of
 from unsample.answers._estimates import Estimates
@@ -46,8 +47,11 @@ class Difference:
     sign: int = field(default=1, repr=False)
 
     def interval(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
-        """Return (low, high) at any level; it excludes 0 exactly where the chance passes it."""
-        low, high = self.law.interval(level)
+        """Return (low, high), each end with this chance: both hold with ``2 level - 1``.
+
+        So it excludes 0 exactly where the chance that one model is better passes the level.
+        """
+        low, high = self.law.interval(2.0 * check_level(level) - 1.0)
         return (low, high) if self.sign > 0 else (-high, -low)
 
     def reversed(self) -> Difference:

@@ -255,12 +255,10 @@ def learned(
 
     Where it is not ``possible`` that any P(R) gave the data, the interval is the bounds.
     """
-    spread, own = (
-        LogSpread.of(posterior.law(metric, population=population), ALONE)
-        for population in (True, False)
-    )
+    laws = [posterior.law(metric, population=population) for population in (True, False)]
+    spread, own = (LogSpread.of(law, ALONE) for law in laws)
     value = min(max(math.exp(spread.mean), limits[0]), limits[1], spread.most)
-    if posterior.source() == BOUNDS or not possible:
+    if laws[0].source() == BOUNDS or not possible:
         return value, BOUNDS, None, None
     return value, PRIOR, spread, own
 

@@ -19,11 +19,11 @@ from unsample.answers._estimates import BOUNDS, PRIOR, Estimate, Estimates
 from unsample.answers._exact import UserValues
 from unsample.answers._model import Model
 from unsample.answers._paired import Added, Pairing
-from unsample.answers._spread import DirectSpread, LogSpread, MeanSpread
+from unsample.answers._spread import DirectSpread, MeanSpread
 from unsample.bounds import DirectMean, DrawnError, degrees_of_freedom, quantile
 from unsample.estimators import Observed
 from unsample.metrics import Metric
-from unsample.prior import Law, Posterior
+from unsample.prior import CAUTION, Law, Posterior
 
 #: Draws for the chance of being the best.
 _DRAWS = 1 << 14
@@ -45,7 +45,7 @@ class DifferenceLaw(Protocol):
         """Return the chance that it is positive."""
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return its interval, which excludes zero exactly where the chance passes the level."""
+        """Return its two-sided interval: both ends together hold at this level."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,13 @@ class MeanLaw:
         if error <= _NO_ERROR * alone:
             # Equal differences for all users do not prove that chance plays no part.
             error = alone
+        error *= math.sqrt(CAUTION)
         return MeanDifference(float(self.mean[i] - self.mean[j]), error, float(self.freedom[i, j]))
 
     def best(self) -> dict[str, float]:
         """Return each model's chance of being the best: never more than of beating one other."""
-        return _chances_of_best(self.names, self.mean, self.covariance, self.freedom.min(), self)
+        cautious = CAUTION * self.covariance
+        return _chances_of_best(self.names, self.mean, cautious, self.freedom.min(), self)
 
 
 def _chances_of_best(
@@ -197,13 +199,9 @@ class Laws:
         if key not in self._joined:
             self._joined[key] = Posterior.joined(held, self.pairing.between(models))
         law = self._joined[key].law(metric)
-        # Of each model alone, it says what the estimate says.
-        alone = [entries[name] for name in law.names]
-        mean = np.log(np.maximum([entry.value for entry in alone], _LEAST))
-        covariance = law.covariance.copy()
-        scales = [each.spread.scale for each in alone if isinstance(each.spread, LogSpread)]
-        np.fill_diagonal(covariance, np.square(scales))
-        return replace(law, mean=mean, covariance=covariance)
+        # Values are kept within their bounds.
+        values = [entries[name].value for name in law.names]
+        return replace(law, mean=np.log(np.maximum(values, _LEAST)))
 
     def _means(
         self, metric: Metric, models: Sequence[Model], entries: Mapping[str, Estimate]
@@ -250,19 +248,20 @@ def _side_by_side(parts: Sequence[Law | MeanLaw]) -> Law | None:
     if not parts:
         return None
     names = tuple(name for part in parts for name in part.names)
-    mean, covariance, most = np.zeros(len(names)), np.zeros((len(names),) * 2), []
+    size = len(names)
+    mean, own, most = np.zeros(size), np.zeros(size), np.full(size, math.inf)
+    common, users = np.zeros((size, size)), np.zeros((size, size))
     start = 0
     for part in parts:
         here = slice(start, start + len(part.names))
         start = here.stop
         if isinstance(part, Law):
-            mean[here], covariance[here, here] = part.mean, part.covariance
-            most.append(part.most)
+            mean[here], own[here], most[here] = part.mean, part.own, part.most
+            common[here, here], users[here, here] = part.common, part.users
             continue
         value = np.maximum(part.mean, _LEAST)
-        mean[here], covariance[here, here] = np.log(value), part.covariance / np.outer(value, value)
-        most.append(np.full(len(value), math.inf))
-    return Law(names, mean, covariance, np.concatenate(most))
+        mean[here], users[here, here] = np.log(value), part.covariance / np.outer(value, value)
+    return Law(names, mean, common, own, users, most, (PRIOR,) * size)
 
 
 def _error(entry: Estimate) -> float:

@@ -406,7 +406,8 @@ class _Planner:
         one = Posterior.of(counts, shipped(), candidates=self.candidates)
         own = one.law(self.metric, population=False).interval(level=self.level)
         both = Posterior.joined({"A": one, "B": one}, {}).law(self.metric)
-        ends = both.difference("A", "B").interval(self.level)
+        # Two models are told apart where one is better with a chance of ``level``.
+        ends = both.difference("A", "B").interval(2.0 * self.level - 1.0)
         return (own[1] - own[0]) / 2.0, (ends[1] - ends[0]) / 2.0
 
     def _guided(self, budget: int) -> Outcome | None:

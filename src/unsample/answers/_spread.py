@@ -8,7 +8,7 @@ from typing import Protocol
 
 from unsample._checks import check_level
 from unsample.bounds import DrawnError, MeanError, quantile
-from unsample.prior import Law
+from unsample.prior import Law, t_law
 
 
 class Spread(Protocol):
@@ -43,7 +43,8 @@ class LogSpread:
     def of(cls, law: Law, name: str) -> LogSpread:
         """Return what a joint law says of one of its models."""
         at = law.names.index(name)
-        return cls(float(law.mean[at]), law.deviation(name), law.freedom, float(law.most[at]))
+        scale, freedom = t_law(law.prior[at, at], law.users[at, at])
+        return cls(float(law.mean[at]), float(scale), float(freedom), float(law.most[at]))
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends of the interval."""

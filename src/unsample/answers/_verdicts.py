@@ -30,11 +30,11 @@ def verdicts(
     corrected = _corrected(doubts, correction, family)
     found = []
     for (a, b, law), doubt in zip(pairs, corrected, strict=True):
-        low, high = law.interval(level)
+        low, high = law.interval(2.0 * level - 1.0)
         winner = None
         if isinstance(law, BoundDifference):
             part = 1.0 if correction == "none" else float(max(family, 1))
-            ends = law.interval(1.0 - (1.0 - level) / part)
+            ends = law.interval(1.0 - 2.0 * (1.0 - level) / part)
             winner = a if ends[0] > 0 else b if ends[1] < 0 else None
         elif doubt <= 1.0 - level:
             winner = a if law.chance > 0.5 else b
@@ -55,8 +55,8 @@ def _pairs(laws: Laws, metric: Metric, against: str) -> Iterator[tuple[str, str]
 
 
 def _doubt(chance: float) -> float:
-    """Return how unlikely such a chance is where neither model is better: two-sided."""
-    return 1.0 if math.isnan(chance) else 2.0 * min(chance, 1.0 - chance)
+    """Return the chance that the model that seems better is not."""
+    return 1.0 if math.isnan(chance) else min(chance, 1.0 - chance)
 
 
 def _corrected(doubts: list[float], correction: str, family: int) -> list[float]:

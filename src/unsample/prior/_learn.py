@@ -1,21 +1,16 @@
-r"""Learning a prior from full evaluations.
+"""Learning a prior from full evaluations.
 
-The coefficients of model m on data set d of kind k are
-
-.. math:: \beta_{dm} = \mu_k + b_d + c_{dm}, \qquad
-          b_d \sim N(0, B_k), \; c_{dm} \sim N(0, W_k)
-
-with one :math:`\mu` for each kind around a common mean. What a full histogram of ranks tells about
-its coefficients is a normal law with precision :math:`\Lambda` (Laplace's approximation, exact in
-the limit of many targets). Given these, means and covariances are found by
-expectation-maximisation. Inverse Wishart priors pull the covariances of each kind towards common
-ones. So a kind with three data sets borrows from the others, and what is not known of its mean is
-added to its variance.
+The coefficients of model m on data set d of kind k are mu_k + b_d + c_dm, with b_d ~ N(0, B_k) and
+c_dm ~ t(0, W_k), and one mu for each kind around a common mean. What a full histogram of ranks
+tells about its coefficients is a normal law (Laplace's approximation). Given these, means and
+covariances are found by expectation-maximisation. Inverse Wishart priors pull the covariances of
+each kind towards common ones. So a kind with three data sets borrows from the others, and what is
+not known of its mean is added to its variance.
 
 Full histograms are less smooth than the curves that a sample should be fitted with (in a list by
-popularity each rank is one item), and the next data set may differ more than those at hand. So both
-covariances are multiplied by factors, which were chosen on families of data sets and kinds of
-models that were left out (`Prior.scaled`).
+popularity each rank is one item). So they are fitted under a part of the covariances. How far off
+the result is, is another question: data sets and models that were left out answer it, by a factor
+on either covariance (`Prior.calibrated`).
 
 The weights of the data sets of one family sum to one.
 """
@@ -43,14 +38,16 @@ from unsample.prior._shapes import (
 #: What is assumed about covariances counts like so many data sets, ...
 _VAGUE = 10.0
 #: ... and the covariances of all kinds count like so many in those of one kind.
-_COMMON = 60.0
+_COMMON = 200.0
 #: Standard deviations of the common mean, in those of a coefficient; rounds.
 _MEAN_DOUBT, _ROUNDS = 3.0, 30
+#: Parts of the covariances that curves are fitted with.
+_PART_BETWEEN, _PART_WITHIN = 0.7, 0.5
 #: For a kind with few data sets, the top is known less well than they show: this much of the
 #: variance of `odd_top`, divided by the square of their number, is added.
 _FEW = 2.0
 #: Degrees of freedom of the t law of models around their data set.
-_TAILS = 1e9
+_TAILS = 5.0
 #: Fits to full histograms are freer than what is learned from them, by this factor.
 _FREE = 2.0
 
@@ -119,11 +116,14 @@ class Learned:
     """What is learned of one kind: the mean, and the covariances of data sets and of models.
 
     ``between`` includes what is not known of the mean: it is common to all models of a data set.
+    Curves are fitted under these covariances. What data sets and models left out really do is
+    ``factors`` times as much.
     """
 
     mean: FloatArray
     between: FloatArray
     within: FloatArray
+    factors: tuple[float, float] = (1.0, 1.0)
 
     @cached_property
     def root(self) -> FloatArray:
@@ -144,9 +144,9 @@ class Learned:
         inverse = np.linalg.pinv(self.root, hermitian=True)
         return np.asarray(inverse @ self.between @ inverse)
 
-    def scaled(self, between: float, within: float) -> Learned:
-        """Return this with both covariances multiplied."""
-        return Learned(self.mean, between * self.between, within * self.within)
+    def widened(self, by: float) -> Learned:
+        """Return this with both factors multiplied."""
+        return replace(self, factors=(by * self.factors[0], by * self.factors[1]))
 
 
 def learn(histories: Sequence[History], evidence: Sequence[Gaussian]) -> dict[str, Learned]:
@@ -165,7 +165,6 @@ def learn(histories: Sequence[History], evidence: Sequence[Gaussian]) -> dict[st
         number=number,
         weight=weight,
         kind=np.array([kinds.index(kind) for kind, _ in keys]),
-        kinds=len(kinds),
     )
     for _ in range(_ROUNDS):
         climb.round()
@@ -173,33 +172,30 @@ def learn(histories: Sequence[History], evidence: Sequence[Gaussian]) -> dict[st
     return {
         kind: Learned(
             climb.mean[at],
-            climb.between[at] + climb.doubt[at],
-            climb.within[at] + _FEW / climb.data_sets(at) ** 2 * odd,
+            _PART_BETWEEN * (climb.between[at] + climb.doubt[at]),
+            _PART_WITHIN * (climb.within[at] + _FEW / climb.data_sets(at) ** 2 * odd),
         )
         for at, kind in enumerate(kinds)
     }
 
 
+@dataclass(eq=False)
 class _Climb:
     """Expectation-maximisation: its current point, and one round of it."""
 
-    def __init__(
-        self,
-        precision: FloatArray,
-        shift: FloatArray,
-        number: IntArray,
-        weight: FloatArray,
-        kind: IntArray,
-        kinds: int,
-    ) -> None:
-        self.precision, self.shift, self.number = precision, shift, number
-        self.weight, self.kind = weight, kind
-        self.starts = np.flatnonzero(np.r_[True, np.diff(number) > 0])
+    precision: FloatArray
+    shift: FloatArray
+    number: IntArray
+    weight: FloatArray
+    kind: IntArray
+
+    def __post_init__(self) -> None:
+        kinds = int(self.kind.max()) + 1
+        self.starts = np.flatnonzero(np.r_[True, np.diff(self.number) > 0])
         half = 0.5 * np.diag(vague_deviation() ** 2)
         self.vague, self.common_between, self.common_within = half, half, half
-        self.between = np.repeat(half[None], kinds, axis=0)
-        self.within = np.repeat(half[None], kinds, axis=0)
-        self.usual = np.ones(len(number))
+        self.between = self.within = np.repeat(half[None], kinds, axis=0)
+        self.usual = np.ones(len(self.number))
         self.mean = np.zeros((kinds, SIZE))
         self.doubt = np.zeros((kinds, SIZE, SIZE))
 

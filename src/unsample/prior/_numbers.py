@@ -49,7 +49,7 @@ class Numbers:
             design, users, tuple(each[0] for each in printed), (low + high) / 2, (high - low) / 2
         )
 
-    def seen(self, worth: float) -> Seen:
+    def seen(self) -> Seen:
         """Return the numbers in the place of cells, with errors of one each."""
         grid = RankGrid.coarse(self.design.items, sampled=self.design.sampled)
         count = len(self.metrics)
@@ -58,7 +58,6 @@ class Numbers:
             np.zeros((count, len(grid))),
             np.zeros(count),
             1.0,
-            0,
             np.zeros(count, dtype=np.int64),
             np.zeros(count, dtype=np.int64),
             printed=True,
@@ -68,8 +67,8 @@ class Numbers:
             (stratum,),
             np.array([float(self.design.items)]),
             np.zeros(count),
-            worth,
-            worth,
+            float(self.users),
+            float(self.users),
             float(self.users),
             float(self.users),
             np.diag(ones),
@@ -85,7 +84,7 @@ class Numbers:
         likelihood = self.design.matrix(ranks, ranks, grid)
         shapes = shapes_on(grid) @ learned.root
         base = shapes_on(grid) @ learned.mean + np.log(grid.width)
-        inflation = (1.0 / self.users + 1.0 / misfit) if self.users else 1.0
+        chance = 1.0 / self.users + 1.0 / misfit
 
         def look(c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
             exponent = shapes @ c + base
@@ -94,7 +93,7 @@ class Numbers:
             cells = likelihood @ mass
             mean = features @ cells
             spread = (features * cells) @ features.T - np.outer(mean, mean)
-            noise = spread * inflation
+            noise = spread * chance
             noise += np.diag(np.maximum(self.half, _SHARPEST) ** 2 / 3.0)
             root = np.linalg.cholesky(noise)
             slopes = (features @ likelihood * mass) @ (shapes - mass @ shapes)
@@ -105,7 +104,7 @@ class Numbers:
             volume = 2.0 * float(np.log(np.diag(root)).sum())
             return 0.5 * float(error @ error + c @ c + volume)
 
-        c = np.zeros(shapes.shape[1])
+        c: FloatArray = np.zeros(shapes.shape[1])
         for _ in range(_STEPS):
             error, slopes, _ = look(c)
             information = np.eye(len(c)) + slopes.T @ slopes
@@ -113,10 +112,10 @@ class Numbers:
             step, before = 1.0, loss(c)
             while loss(c + step * move) > before and step > 1e-6:
                 step /= 2.0
-            c = c + step * move
+            c = np.asarray(c + step * move)
             if step * float(np.abs(move).max()) < 1e-7 or step <= 1e-6:
                 break
         error, slopes, _ = look(c)
         information = np.eye(len(c)) + slopes.T @ slopes
         evidence = -loss(c) - 0.5 * float(np.linalg.slogdet(information)[1])
-        return c, np.linalg.inv(information), slopes, evidence
+        return c, np.asarray(np.linalg.inv(information)), slopes, evidence

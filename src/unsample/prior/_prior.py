@@ -41,16 +41,14 @@ _TRUST = 20.0
 class Prior:
     """What other data sets teach about the shape of log P(R), for each kind of evaluation.
 
-    ``factors`` are those by which the learned covariances of data sets and of models were
-    multiplied. Real curves are not exactly sums of shapes: what they leave out is as large as the
+    Real curves are not exactly sums of shapes: what they leave out is as large as the
     chance of ``misfit`` targets, and ``unlike`` is the deviance of a target that only data unlike
     those of the bank exceed.
     """
 
     learned: Mapping[str, Learned] = field(repr=False)
-    factors: Mapping[str, tuple[float, float]]
-    misfit: float = 1e6
-    unlike: float = 1e-3
+    misfit: float = 5e4
+    unlike: float = 3.3e-3
     note: str = ""
 
     # -- learning ---------------------------------------------------------------------------
@@ -66,18 +64,12 @@ class Prior:
         if not histories:
             raise InputError("histories must hold at least one full evaluation, got none")
         says = [each.evidence() for each in histories] if evidence is None else evidence
-        learned = learn(histories, says)
-        return cls(learned, dict.fromkeys(learned, (1.0, 1.0)))
+        return cls(learn(histories, says))
 
-    def scaled(self, factors: Mapping[str, tuple[float, float]], **about: Any) -> Prior:
-        """Return this prior with its covariances multiplied, by kind: (data sets, models)."""
-        learned = {kind: each.scaled(*factors[kind]) for kind, each in self.learned.items()}
-        before = self.factors
-        product = {
-            kind: (factors[kind][0] * before[kind][0], factors[kind][1] * before[kind][1])
-            for kind in learned
-        }
-        return replace(self, learned=learned, factors=product, **about)
+    def calibrated(self, factors: Mapping[str, tuple[float, float]], *, note: str = "") -> Prior:
+        """Return this prior with factors on its covariances of (data sets, models), by kind."""
+        learned = {kind: replace(one, factors=factors[kind]) for kind, one in self.learned.items()}
+        return replace(self, learned=learned, note=note)
 
     @classmethod
     def learn(
@@ -109,7 +101,7 @@ class Prior:
         ]
         own = condition(start.learned[kind], [each.evidence() for each in histories], _TRUST)
         note = f"{start.note}; and {len(histories)} own evaluations".removeprefix("; ")
-        return replace(start, learned={kind: own}, factors={kind: start.factors[kind]}, note=note)
+        return replace(start, learned={kind: own}, note=note)
 
     # -- kinds ------------------------------------------------------------------------------
 
@@ -138,7 +130,7 @@ class Prior:
         """Write one ``.npz`` file, all or nothing."""
         about = {
             "format": _FORMAT,
-            "factors": {kind: list(each) for kind, each in self.factors.items()},
+            "factors": {kind: each.factors for kind, each in self.learned.items()},
             "misfit": self.misfit,
             "unlike": self.unlike,
             "note": self.note,
@@ -165,12 +157,12 @@ class Prior:
                     arrays[f"{kind}.mean"].astype(np.float64),
                     _symmetric(arrays[f"{kind}.between"]),
                     _symmetric(arrays[f"{kind}.within"]),
+                    (float(common), float(own)),
                 )
-                for kind in about["factors"]
+                for kind, (common, own) in about["factors"].items()
             }
-            factors = {kind: (float(a), float(b)) for kind, (a, b) in about["factors"].items()}
-            numbers = (float(about[each]) for each in ("misfit", "unlike"))
-            return cls(learned, factors, *numbers, str(about["note"]))
+            misfit, unlike = float(about["misfit"]), float(about["unlike"])
+            return cls(learned, misfit, unlike, str(about["note"]))
         except (KeyError, TypeError, ValueError) as problem:
             raise FileError(f"{name} must hold {_FORMAT}, got {problem}") from problem
 

@@ -31,15 +31,14 @@ _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
 class Stratum:
     """Targets with catalogues of about one size: P(cell | bin) and the share of each cell.
 
-    ``part`` is their share of all targets. The first ``known`` cells hold known ranks, the others
-    sampled ones: ``sampled`` and ``first`` are the size of the sample and the first rank of each.
+    ``part`` is their share of all targets. ``sampled`` and ``first`` are the size of the sample and
+    the first rank of each cell; cells of known ranks come first, and their size is 0.
     """
 
     grid: RankGrid
     likelihood: FloatArray
     shares: FloatArray
     part: float
-    known: int
     sampled: IntArray
     first: IntArray
     #: Whether the cells are numbers of a paper, which say nothing of single targets.
@@ -55,9 +54,10 @@ class Stratum:
         bins = np.flatnonzero(known)
         likelihood = [np.eye(len(grid))[bins] * known.sum()]
         shares, sampled, first = [known[bins]], [np.zeros_like(bins)], [grid.low[bins]]
-        unknown = observed.unknown_part() if not counts.known.all() else None
-        for size in [] if unknown is None else unknown.sample_sizes:
-            low, high = _condensed_ranges(*unknown.ranges(size), size + 1)
+        unknown = observed if counts.known.all() else observed.unknown_part()
+        for size in [] if counts.known.all() else unknown.sample_sizes:
+            some_low, some_high = unknown.ranges(size)
+            low, high = _condensed_ranges(some_low, some_high, size + 1)
             pool = unknown.pool(size, low, high, grid)
             share = pool.shares[0] * (1.0 - known.sum())
             # P(cell and sample size | bin): what is expected of all cells together sums to one.
@@ -70,22 +70,47 @@ class Stratum:
             np.concatenate(likelihood),
             np.concatenate(shares),
             part,
-            len(bins),
             np.concatenate(sampled),
             np.concatenate(first),
         )
 
     def locate(self, sampled: IntArray, ranks: IntArray, full: BoolArray) -> IntArray:
         """Return the cell of each sampled rank; ``full`` marks ranks among all candidates."""
-        cells = np.maximum(np.searchsorted(self.first[: self.known], ranks, side="right") - 1, 0)
-        for size in np.unique(self.sampled[self.known :]):
-            cell = np.flatnonzero(
-                (self.sampled == size) & (np.arange(len(self.first)) >= self.known)
-            )
-            chosen = (sampled == size) & ~full
+        cells = np.zeros(len(ranks), dtype=np.int64)
+        for size in np.unique(self.sampled):
+            cell = np.flatnonzero(self.sampled == size)
+            chosen = full if size == 0 else (sampled == size) & ~full
             place = np.searchsorted(self.first[cell], ranks[chosen], side="right") - 1
             cells[chosen] = cell[np.maximum(place, 0)]
         return cells
+
+
+@dataclass(frozen=True, eq=False)
+class SharedItems:
+    """What each shared item does: how the weight of cells changes without it (items x cells).
+
+    ``noise`` (cells x cells) is the part of their squares that comes from each target's own noise:
+    the spread over users has it as well. ``left`` is the share of the catalogue not drawn.
+    """
+
+    names: IntArray
+    effects: FloatArray
+    noise: FloatArray
+    drawn: int
+    left: float
+
+    def changes(self, scores: FloatArray) -> FloatArray:
+        """Return what each item adds to the sum of scores of cells: their squares are a variance.
+
+        It is the jackknife over items (Efron and Stein 1981), less what users count too. Items
+        that beat no target come last.
+        """
+        changes = np.append(self.effects @ scores, np.zeros(self.drawn - len(self.effects)))
+        centred = changes - changes.mean()
+        squares = float(centred @ centred)
+        rest = max(squares - float(scores @ self.noise @ scores), 0.0) * self.left
+        rest *= 1.0 - 1.0 / self.drawn
+        return np.asarray(centred * math.sqrt(rest / max(squares, 1e-300)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +118,8 @@ class Seen:
     """What was seen of one model.
 
     ``weight`` is that of each cell, ``total`` their sum, ``norm`` what the mean of scores is taken
-    over (users, or targets). ``spread`` is described above. ``beaten`` (shared items x cells) is
-    how a cell's weight changes without the item, ``both`` (cells) the part of that which users'
-    spread has as well. ``independent`` is the number of independent targets.
+    over (users, or targets). ``spread`` is described above. ``independent`` is the number of
+    independent targets, ``users`` the effective number of users.
     """
 
     strata: tuple[Stratum, ...]
@@ -110,24 +134,21 @@ class Seen:
     ceiling: float = math.inf
     metric: Metric | None = None
     replacement: bool = True
-    #: Whether targets shared their sampled items, and what each of these does (or nothing).
+    #: Whether targets shared their sampled items, and what these do, if it is known.
     shared: bool = False
-    item: IntArray | None = None
-    beaten: FloatArray | None = None
+    items: SharedItems | None = None
 
     @classmethod
     def of(cls, counts: RankCounts) -> Seen:
         """Condense the counts of a model."""
-        grouped = counts
-        number, total = size_ranges(grouped.items), float(grouped.weight.sum())
+        number, total = size_ranges(counts.items), float(counts.weight.sum())
         strata, sizes, weight = [], [], []
         for each in range(int(number.max()) + 1):
-            some = grouped.take(number == each)
+            some = counts.take(number == each)
             part = float(some.weight.sum()) / total
             strata.append(Stratum.of(some, part))
             sizes.append(float(some.items.min()))
             weight.append(strata[-1].shares * part * total)
-        clustered = counts.clusters is not None
         users = total / counts.scale
         if counts.metric is None:
             users = float((counts.weight / counts.relevant).sum())
@@ -136,32 +157,58 @@ class Seen:
             np.array(sizes),
             np.concatenate(weight),
             total,
-            users if clustered else total,
+            total if counts.clusters is None else users,
             min(counts.effective, float(counts.users)),
             counts.effective_users,
             np.zeros((0, 0)),
             counts.scale,
-            counts.ceiling(counts.metric) if counts.metric is not None else math.inf,
+            math.inf if counts.metric is None else counts.ceiling(counts.metric),
             counts.metric,
             counts.replacement,
             counts.shared is not None,
         )
-        return seen._with_spread(grouped)
+        return replace(seen, spread=seen._own_spread(counts), items=seen._items(counts))
 
-    def _with_spread(self, counts: RankCounts) -> Seen:
+    def _own_spread(self, counts: RankCounts) -> FloatArray:
         if counts.clusters is not None:
             few = counts.users / max(counts.users - 1, 1)
-            return replace(self, spread=few * self.crossed(self, counts.clusters))
+            return few * self.crossed(self, counts.clusters)
         keys = np.stack(
             [counts.sampled, counts.items, counts.high, counts.relevant, counts.place], axis=1
         )
-        cells = self._cells(keys)
-        size = len(self.weight) + 1
-        spread = np.zeros((size, size))
-        np.add.at(spread, (cells, cells), counts.weight_squared)
-        spread[-1, :-1] = spread[:-1, -1] = np.diag(spread)[:-1]
-        spread[-1, -1] = counts.weight_squared.sum()
-        return replace(self, spread=spread)
+        squares = np.bincount(self._cells(keys), counts.weight_squared, len(self.weight))
+        spread = np.diag(np.append(squares, squares.sum()))
+        spread[-1, :-1] = spread[:-1, -1] = squares
+        return spread
+
+    def _items(self, counts: RankCounts) -> SharedItems | None:
+        """Return what each shared item does; None where it is not known."""
+        shared, stratum = counts.shared, self.strata[0]
+        if shared is None or not shared.known:
+            return None
+        own = stratum.sampled == shared.sampled
+        first = stratum.first[own]
+        last = np.append(first[1:] - 1, shared.sampled + 1)
+        ranks = np.arange(1, shared.sampled + 2)
+        # Scores of single ranks lie between those of the cells around them.
+        between = np.zeros((len(ranks), len(self.weight)))
+        for cell, unit in zip(np.flatnonzero(own), np.eye(len(first)), strict=True):
+            between[:, cell] = np.interp(ranks, (first + last) / 2.0, unit)
+        steps = np.diff(between, axis=0)
+        names, place = np.unique(shared.item, return_inverse=True)
+        effects = np.zeros((len(names), len(self.weight)))
+        np.add.at(effects, place.reshape(-1), shared.count[:, None] * steps[shared.rank - 2])
+        squares = counts.weight_squared
+        if counts.clusters is not None:
+            # Each target has noise of its own, whoever its user is.
+            squares = counts.weight**2 / np.maximum(counts.count, 1)
+        beaten = counts.low - 1.0
+        noise = squares * beaten * (shared.sampled - beaten) / shared.sampled
+        rise = steps[np.maximum(counts.low - 2, 0)] * (counts.low > 1)[:, None]
+        left = 1.0
+        if not counts.replacement:
+            left = max(1.0 - shared.sampled / (counts.largest_catalogue - 1), 0.0)
+        return SharedItems(names, effects, (rise * noise[:, None]).T @ rise, shared.sampled, left)
 
     def crossed(self, other: Seen, pairs: PairCounts) -> FloatArray:
         """Return the sums over users of products of what their targets add (cells x cells)."""
@@ -199,6 +246,5 @@ class Seen:
         return cells
 
     def centred(self, scores: FloatArray) -> FloatArray:
-        """Return scores of cells (rows), with what centring subtracts as a last column."""
-        mean = scores @ self.weight / self.norm
-        return np.concatenate([scores, -mean[:, None]], axis=1)
+        """Return scores of cells, and as a last one what centring subtracts."""
+        return np.append(scores, -(scores @ self.weight) / self.norm)

@@ -12,6 +12,7 @@ as seen items cause when they fill the top.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -28,6 +29,9 @@ _BEND = 0.2
 _SPIKE, _SLOPE, _TYPICAL_SLOPE = 0.6, 0.5, 0.85
 #: Standard deviations of an unusual top: the spike, and bends above these ranks.
 _ODD_SPIKE, _ODD_BEND, _ODD_RANKS = 1.0, 0.4, 8
+
+#: Sets of points around a mode, each of as many pairs as there are shapes.
+_POINT_SETS = 4
 
 #: How many shapes there are.
 SIZE = 2 + len(_BOTTOM) + len(_BENDS) + len(_TOP)
@@ -64,3 +68,12 @@ def odd_top() -> FloatArray:
     """
     top = [_ODD_BEND if rank <= _ODD_RANKS else 0.0 for rank in _TOP]
     return np.array([_ODD_SPIKE, 0.0, *(0.0 for _ in _BOTTOM), *(0.0 for _ in _BENDS), *top])
+
+
+@cache
+def points() -> FloatArray:
+    """Return fixed points with mean zero and the identity for covariance: pairs +-x, rotated."""
+    rng = np.random.default_rng(20)
+    sets = [np.linalg.qr(rng.standard_normal((SIZE, SIZE)))[0] for _ in range(_POINT_SETS)]
+    half = math.sqrt(SIZE) * np.concatenate(sets)
+    return np.concatenate([half, -half])
