@@ -129,7 +129,7 @@ def test_corrections_ask_for_more_than_a_chance_of_95(ranks):
             name: unsample.compare(ranks, **options, correction=name, level=level)
             for name in CORRECTIONS
         }
-        doubts = np.array([2 * min(p.chance, 1 - p.chance) for p in named["none"].differences])
+        doubts = np.array([min(p.chance, 1 - p.chance) for p in named["none"].differences])
         order = np.argsort(doubts)
         holm = np.empty(3)
         holm[order] = np.maximum.accumulate([3, 2, 1] * doubts[order])

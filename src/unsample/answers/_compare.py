@@ -109,6 +109,8 @@ def compare(
     'A'
     """
     level = check_level(level)
+    if level <= 0.5:
+        raise InputError(f"level must be above 0.5, the chance of a coin, got {level:g}")
     check_choice("correction", correction, CORRECTIONS)
     given = Given(items, sampled, users, replacement, negatives, kind, read)
     several, notes = _named(models, by, given), list[Note]()

@@ -78,6 +78,8 @@ class Difference:
         verdict = f"{first.a} and {first.b} cannot be told apart"
         if self.winner is not None:
             verdict = f"{first.a} beats {first.b}"
+        elif first.low > 0:
+            verdict = f"{first.a} is ahead of {first.b}, not surely enough for so many pairs,"
         chance = "" if first.chance is None else f", chance {percent_of(first.chance)}"
         facts = f"difference {first.value:+.4f}, [{first.low:+.4f}, {first.high:+.4f}]"
         return f"{verdict} on {self.metric}: {facts}{chance}"
@@ -119,6 +121,14 @@ class Comparison(Result):
     #: ``"all"`` pairs, ``"best"`` (the highest estimate with every other model), or a model.
     against: str = ALL
     library: str | None = None
+
+    @property
+    def level_of_both(self) -> float:
+        """Return how surely both ends of a difference's interval hold together, in percent.
+
+        Each end alone holds at ``level``, so that it excludes 0 exactly where a chance passes it.
+        """
+        return round(100.0 * (2.0 * self.level - 1.0), 6)
 
     @property
     def paired(self) -> bool:

@@ -88,13 +88,13 @@ def differences_table(shown: Comparison, *, brackets: bool = False) -> Table:
         "metric": lambda row: row.metric,
         "a - b": lambda row: f"{row.a} - {row.b}",
         "difference": difference,
-        f"{100 * shown.level:g} % interval": lambda row: span_of(row.low, row.high, "+"),
+        f"{shown.level_of_both:g} % interval": lambda row: span_of(row.low, row.high, "+"),
         "chance": lambda row: chance(row.chance),
         "winner": lambda row: row.winner or "cannot tell",
     }
     if brackets:
         columns["difference"] = lambda row: within(difference(row), row.low, row.high, "+")
-        del columns[f"{100 * shown.level:g} % interval"]
+        del columns[f"{shown.level_of_both:g} % interval"]
     return Table.of(shown.differences, columns, "Differences", "difference-table")
 
 
@@ -171,8 +171,8 @@ def differences_chart(result: Comparison) -> IntervalChart:
         row = IntervalRow(name, held.value, (held.low, held.high), note=str(held), health=mark)
         rows.setdefault(held.metric, []).append(row)
     caption = (
-        f"Each line holds the true difference at {100 * result.level:g} %, chance and the bias of "
-        "sampling included. A line that crosses zero leaves open which model is better."
+        f"Each line holds the true difference at {result.level_of_both:g} %, chance and the bias "
+        "of sampling included. A line that crosses zero leaves open which model is better."
     )
     return IntervalChart(
         identity="differences",
