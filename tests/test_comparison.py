@@ -11,7 +11,7 @@ from scipy import stats
 import unsample
 from unsample.answers import CORRECTIONS
 from unsample.errors import DesignError, InputError, UnsampleWarning
-from unsample.evidence import RankCounts
+from unsample.evidence import RankCounts, Targets
 from unsample.law import Law
 
 ITEMS, SAMPLED, USERS = 400, 60, 1500
@@ -318,3 +318,29 @@ def test_full_sampled_and_printed_models_are_compared_together(full, ranks):
         assert pair.value == pytest.approx(values[0] - values[1])
     with pytest.raises(DesignError, match="same candidates"):
         unsample.compare(models, metrics=METRICS, candidates="all")
+
+
+def test_models_of_one_kind_are_compared_as_without_those_of_another(full, ranks):
+    def known(name, rank=None):
+        given = full[name] if rank is None else np.full(USERS, rank)
+        return Targets(given, ITEMS, ITEMS - 1, replacement=False)
+
+    means = {"A": known("first"), "B": known("behind"), "none": known("near", ITEMS)}
+    sampled = {name: Targets(ranks[name], ITEMS, SAMPLED) for name in ("near", "behind")}
+    together, alone, others = (
+        unsample.compare(each, metrics="Recall@40", candidates="unseen")
+        for each in (means | sampled, means, sampled)
+    )
+    for part in (alone, others):
+        for pair in part.differences:
+            again = together.difference(pair.a, pair.b, "Recall@40")
+            assert again.interval(0.8) == pytest.approx(pair.interval(0.8), abs=1e-12)
+            assert again.chance == pytest.approx(pair.chance)
+    for row in together.standings:
+        against = [
+            together.chance(row.model, b, "HR@40") for b in together.models if b != row.model
+        ]
+        assert row.chance <= min(against) + 1e-12
+    pair = together.difference("near", "none", "Recall@40")
+    assert 0 < pair.low < pair.value < pair.high < 1
+    assert pair.winner == "near"

@@ -123,6 +123,7 @@ GONE: dict[str, str] = {
     "unsample audit --exponent": "audit tells uniform draws from others alone",
     "unsample audit --level": "p-values are in the result, and its answers hold at 95 % together",
     "unsample audit --rng": "nothing is drawn at random any more: leave it out",
+    "Estimate.interval(kind=)": "leave it out: there is one interval, and bounds() beside it",
     "unsample.Shape": _INTERVAL,
     "unsample.confidence": _INTERVAL,
     "unsample.estimators.Auto": "use method='auto' of unsample.estimate",

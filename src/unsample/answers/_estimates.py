@@ -11,6 +11,7 @@ import numpy as np
 
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
+from unsample._gone import refuses_gone
 from unsample.answers._notes import Note
 from unsample.answers._result import (
     DEFAULT_LEVEL,
@@ -59,6 +60,7 @@ class Estimate:
     #: How the method found its value.
     solver: str = ""
 
+    @refuses_gone
     def interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True
     ) -> tuple[float, float]:

@@ -145,32 +145,42 @@ class Laws:
     models: Sequence[Model]
     estimates: Mapping[str, Estimates]
     pairing: Pairing
-    _found: dict[str, Law | MeanLaw | None] = field(default_factory=dict, repr=False)
+    _found: dict[str, tuple[Law | MeanLaw, ...]] = field(default_factory=dict, repr=False)
     _joined: dict[tuple[int, ...], Posterior] = field(default_factory=dict, repr=False)
-
-    def of(self, metric: Metric) -> Law | MeanLaw | None:
-        """Return the joint law of all models whose interval is not that of their bounds."""
-        if metric.name not in self._found:
-            self._found[metric.name] = self._make(metric)
-        return self._found[metric.name]
 
     def difference(self, metric: Metric, a: str, b: str) -> DifferenceLaw:
         """Return the law of a difference."""
-        law = self.of(metric)
-        if law is not None and {a, b} <= set(law.names):
-            return law.difference(a, b)
+        for law in self._laws(metric):
+            if {a, b} <= set(law.names):
+                return law.difference(a, b)
         first, second = (self.estimates[name][metric] for name in (a, b))
         return BoundDifference(first.value - second.value, first, second)
 
     def best(self, metric: Metric) -> dict[str, float]:
         """Return the chance of being the best, of each model that has one."""
-        law = self.of(metric)
-        if law is None or len(law.names) < len(self.models):
+        laws = self._laws(metric)
+        if not laws or len(laws[-1].names) < len(self.models):
             # Nobody can be called the best of all where some are known by bounds alone.
             return {}
-        return law.best()
+        found = laws[-1].best()
+        if len(laws) == 1:
+            return found
+        # The law of all is that of each two, but for those that have a law of their own.
+        return {
+            a: min(chance, *(self.difference(metric, a, b).chance for b in found if b != a))
+            for a, chance in found.items()
+        }
 
-    def _make(self, metric: Metric) -> Law | MeanLaw | None:
+    def _laws(self, metric: Metric) -> tuple[Law | MeanLaw, ...]:
+        """Return the laws of models that have much in common, and last that of all of them."""
+        if metric.name not in self._found:
+            parts = self._parts(metric)
+            several = (_side_by_side(parts),) if len(parts) > 1 else ()
+            self._found[metric.name] = (*parts, *several)
+        return self._found[metric.name]
+
+    def _parts(self, metric: Metric) -> list[Law | MeanLaw]:
+        """Return a joint law for each prior by which models were judged, and one for means."""
         entries = {name: held[metric] for name, held in self.estimates.items()}
         groups: dict[tuple[object, ...], list[Model]] = {}
         others = []
@@ -186,8 +196,7 @@ class Laws:
         parts: list[Law | MeanLaw] = [
             self._posterior(metric, group, entries) for group in groups.values()
         ]
-        parts += [self._means(metric, others, entries)] if others else []
-        return parts[0] if len(parts) == 1 else _side_by_side(parts)
+        return parts + ([self._means(metric, others, entries)] if others else [])
 
     def _posterior(
         self, metric: Metric, models: Sequence[Model], entries: Mapping[str, Estimate]
@@ -243,15 +252,12 @@ class Laws:
         return self.pairing.of_scores(model, metric, known)
 
 
-def _side_by_side(parts: Sequence[Law | MeanLaw]) -> Law | None:
+def _side_by_side(parts: Sequence[Law | MeanLaw]) -> Law:
     """Return the law of models that have nothing in common, by the logarithms of means."""
-    if not parts:
-        return None
     names = tuple(name for part in parts for name in part.names)
-    size = len(names)
+    size, start = len(names), 0
     mean, own, most = np.zeros(size), np.zeros(size), np.full(size, math.inf)
     common, users = np.zeros((size, size)), np.zeros((size, size))
-    start = 0
     for part in parts:
         here = slice(start, start + len(part.names))
         start = here.stop
@@ -259,8 +265,12 @@ def _side_by_side(parts: Sequence[Law | MeanLaw]) -> Law | None:
             mean[here], own[here], most[here] = part.mean, part.own, part.most
             common[here, here], users[here, here] = part.common, part.users
             continue
-        value = np.maximum(part.mean, _LEAST)
-        mean[here], users[here, here] = np.log(value), part.covariance / np.outer(value, value)
+        value, errors = np.maximum(part.mean, _LEAST), np.sqrt(np.diag(part.covariance))
+        # As wide as a log-normal law: the logarithm of a mean near zero has no end.
+        scale = np.sqrt(np.log1p((errors / value) ** 2))
+        factor = np.divide(scale, errors, out=np.zeros_like(scale), where=errors > 0)
+        mean[here] = np.log(value)
+        users[here, here] = part.covariance * np.outer(factor, factor)
     return Law(names, mean, common, own, users, most, (PRIOR,) * size)
 
 
