@@ -159,6 +159,7 @@ def _counts_among(items):
         ({"models": {"only": [1]}}, InputError, "models must be at least two"),
         ({"models": [[1], [2]]}, InputError, "got list"),
         ({"level": 1.0}, InputError, "level must be"),
+        ({"level": 0.5}, InputError, "level must be above 0.5"),
         ({"correction": "hom"}, InputError, "did you mean holm"),
         ({"items": None}, DesignError, "items must be given"),
         ({"users": {"a": [1, 2]}}, InputError, "none for b"),

@@ -122,7 +122,7 @@ def test_the_data_choosing_the_best_costs_the_correction_of_all_pairs(crowd):
     for against, family in (("all", 10), ("best", 10), ("m000", 4)):
         found = unsample.compare(few, **options, against=against)
         for pair in found.differences:
-            doubt = 2 * family * min(pair.chance, 1 - pair.chance)
+            doubt = family * min(pair.chance, 1 - pair.chance)
             assert (pair.winner is not None) == (doubt <= 0.05)
 
 

@@ -19,6 +19,7 @@ from unsample.answers._laws import DifferenceLaw
 from unsample.answers._notes import Note
 from unsample.answers._paired import INDEX, POSITION, USER
 from unsample.answers._result import DEFAULT_LEVEL, Result, find_metric, frame_of
+from unsample.errors import InputError
 from unsample.metrics import Metric
 
 #: Which pairs to compare, if no model is named: all, or the highest estimate with every other.
@@ -51,7 +52,7 @@ class Difference:
 
         So it excludes 0 exactly where the chance that one model is better passes the level.
         """
-        low, high = self.law.interval(2.0 * check_level(level) - 1.0)
+        low, high = self.law.interval(two_sided(level))
         return (low, high) if self.sign > 0 else (-high, -low)
 
     def reversed(self) -> Difference:
@@ -341,6 +342,13 @@ def listed_briefly(names: Sequence[str]) -> str:
         rest = len(names) - _MOST_NAMES
         return f"{', '.join(names[:_MOST_NAMES])} and {rest:,} others"
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def two_sided(level: float) -> float:
+    """Return the level of an interval each of whose ends has this chance."""
+    if check_level(level) <= 0.5:
+        raise InputError(f"level must be above 0.5 for a verdict, got {level:g}")
+    return 2.0 * level - 1.0
 
 
 def percent_of(chance: float) -> str:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from unsample.answers._comparison import ALL, BEST, Difference
+from unsample.answers._comparison import ALL, BEST, Difference, two_sided
 from unsample.answers._laws import BoundDifference, Laws
 from unsample.bounds import holm
 from unsample.metrics import Metric
@@ -30,11 +30,11 @@ def verdicts(
     corrected = _corrected(doubts, correction, family)
     found = []
     for (a, b, law), doubt in zip(pairs, corrected, strict=True):
-        low, high = law.interval(2.0 * level - 1.0)
+        low, high = law.interval(two_sided(level))
         winner = None
         if isinstance(law, BoundDifference):
             part = 1.0 if correction == "none" else float(max(family, 1))
-            ends = law.interval(1.0 - 2.0 * (1.0 - level) / part)
+            ends = law.interval(two_sided(1.0 - (1.0 - level) / part))
             winner = a if ends[0] > 0 else b if ends[1] < 0 else None
         elif doubt <= 1.0 - level:
             winner = a if law.chance > 0.5 else b
