@@ -60,6 +60,7 @@ validity: $(DEV)
 accuracy: $(DEV)
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/accuracy.py --ranks other --out out/accuracy-other
+	$(BIN)/python benchmarks/calibration.py
 
 $(VENV)/.docs: $(DEV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
