@@ -1,23 +1,18 @@
 """The error of a mean over users of whom some were drawn at random to be ranked in full.
 
-For a user who was not drawn, a least and a greatest value are known. The greatest is the value if
-no further item beats the user's targets. So only the loss is estimated: the greatest value minus
-the true one. Its mean over a stratum is taken from the users drawn from it. (This is the difference
-estimator of survey sampling: what is already known of users does not vary with the draw.) The error
-comes from drawing alone, and holds for any P(R).
+For a user who was not drawn, a least and a greatest value are known. So only the loss is estimated,
+the greatest value minus the true one: its mean over a stratum is that of the users drawn from it
+(the difference estimator of survey sampling). The error comes from drawing alone, for any P(R).
 
 **No false certainty.** Where all drawn users of a stratum are alike, its variance seems to be zero.
-So one more user is assumed, who lost all that could be lost, spread over the strata in proportion.
-Limits are those of a share of so many outcomes as would have the variance (Korn and Graubard 1998).
-They stay within what is possible. If no loss was seen, they are those of a draw that missed all
-losses by chance. With fewer than ten users drawn no variance is trusted, and each user counts as
-one outcome of all or nothing.
+So one more user is assumed, who lost all that could be lost. Limits are those of a share of so many
+outcomes as would have the variance (Korn and Graubard 1998), and stay within what is possible. With
+fewer than ten users drawn no variance is trusted: each counts as one outcome of all or nothing.
 
 **Two models, one draw.** ``totals`` give every user a number: what is expected of the user, minus
-the surprise of those drawn, times how many users each stands for. Their mean is the estimate. They
-vary from user to user as the estimate varies from draw to draw and from users to other users. So
-the error of a difference is that of the mean of the users' differences. Users who were drawn under
-both models share their surprise, and nobody needs to know how likely it was that both drew them.
+the surprise of those drawn, times how many users each stands for. Their mean is the estimate, and
+they vary from user to user as it varies from draw to draw and from users to other users. So the
+error of a difference is that of the mean of the users' differences.
 """
 
 from __future__ import annotations
@@ -181,7 +176,7 @@ class _Stratum:
     #: The variance of the estimate: that of the drawn users, and that of the assumed one.
     seen: float
     assumed: float
-    freedom: int
+    freedom: int = 1
 
     @classmethod
     def of(
@@ -194,7 +189,7 @@ class _Stratum:
         best, at_stake = float(most[inside].sum()), (most - least)[inside]
         stake = float(at_stake.sum())
         if not counted:
-            return cls(best, stake, stake / 2.0, 0.0, stake**2 / 4.0, 1)
+            return cls(best, stake, stake / 2.0, 0.0, stake**2 / 4.0)
         losses, share = (most - values)[mine], counted / size
         square = float((at_stake**2).mean())
         variance = float(losses.var(ddof=1)) if counted > 1 else square / 4.0
