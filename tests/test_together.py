@@ -133,7 +133,7 @@ def test_few_drawn_users_leave_the_difference_to_limits_that_hold_anyway(world):
         result = world.run("guided", scorer=models(world), budget=5000)
     assert any("not resolved" in text for text in result.warnings)
     assert {result.estimates[name]["NDCG@10"].source for name in "AB"} == {"bounds"}
-    one, two = (result.estimates[name]["NDCG@10"].interval(0.975) for name in "AB")
+    one, two = (result.estimates[name]["NDCG@10"].interval(0.95) for name in "AB")
     pair = result.difference("A", "B", "NDCG@10")
     assert (pair.low, pair.high) == (one[0] - two[1], one[1] - two[0])
     assert pair.chance is None

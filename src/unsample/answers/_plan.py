@@ -30,6 +30,7 @@ from unsample._checks import (
     check_real,
 )
 from unsample._gone import refuses_gone
+from unsample.answers._comparison import two_sided
 from unsample.answers._estimates import FEWEST_USERS
 from unsample.answers._evaluate import estimates_of
 from unsample.answers._guess import draw_ranks, expected_counts, from_pilot, power_law, usual_k
@@ -42,7 +43,7 @@ from unsample.estimators import CANDIDATES
 from unsample.evidence import RankCounts
 from unsample.law import LARGEST_URN, Law, RankDistribution, bin_weights, mean_over
 from unsample.metrics import Metric
-from unsample.prior import Posterior, shipped
+from unsample.prior import CAUTION, Posterior, shipped
 
 _PRECISION = 0.05
 #: The most users that are simulated, and the most places of items that a guide lists for them. The
@@ -234,7 +235,7 @@ class _Planner:
         return found if found > self.users else None
 
     def _users_for(self, apart: float) -> int:
-        return math.ceil(2.0 * (self._z * self._sd / apart) ** 2 - 1e-9)
+        return math.ceil(2.0 * (self._z_of_verdicts * self._sd / apart) ** 2 - 1e-9)
 
     def _left(self, outcome: Outcome) -> float:
         """Return what is wanted over what a design gives: at least 1 if it is enough."""
@@ -261,6 +262,11 @@ class _Planner:
     @cached_property
     def _z(self) -> float:
         return quantile(self.level)
+
+    @cached_property
+    def _z_of_verdicts(self) -> float:
+        """Return how many errors tell two models apart: one is better with a chance of level."""
+        return math.sqrt(CAUTION) * quantile(two_sided(self.level))
 
     # -- all designs ------------------------------------------------------------------------
 
@@ -315,7 +321,7 @@ class _Planner:
         """Return a design; ``apart`` follows from the half-width where the value is a mean."""
         if apart is None:  # for users like these, what users vary by comes on top
             error = math.hypot(half_width / self._z, self._sd / math.sqrt(self.users))
-            apart = self._z * math.sqrt(2.0) * error
+            apart = self._z_of_verdicts * math.sqrt(2.0) * error
         found = Outcome(design, budget, cost, users, half_width, apart)
         return replace(found, enough=self._left(found) >= 1.0 - 1e-9)
 
@@ -406,8 +412,7 @@ class _Planner:
         one = Posterior.of(counts, shipped(), candidates=self.candidates)
         own = one.law(self.metric, population=False).interval(level=self.level)
         both = Posterior.joined({"A": one, "B": one}, {}).law(self.metric)
-        # Two models are told apart where one is better with a chance of ``level``.
-        ends = both.difference("A", "B").interval(2.0 * self.level - 1.0)
+        ends = both.difference("A", "B").interval(two_sided(self.level))
         return (own[1] - own[0]) / 2.0, (ends[1] - ends[0]) / 2.0
 
     def _guided(self, budget: int) -> Outcome | None:
