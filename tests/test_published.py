@@ -242,13 +242,14 @@ def _findings(items_factor: float, size: int, candidates: str) -> list[Finding]:
 
 
 @pytest.mark.validity
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 @pytest.mark.parametrize("candidates", ["unseen", "all"])
 def test_intervals_from_printed_numbers_cover_the_exact_metrics(candidates, ledger):
     keep(ledger(_findings(1.0, simulations(40), candidates)))
 
 
 @pytest.mark.validity
-@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_a_wrong_catalogue_does_not_cover(ledger):
     findings = ledger(_findings(4.0, 10, "unseen"), planted="N four times too large, published")
     with pytest.raises(BrokenPromiseError):
