@@ -19,6 +19,7 @@ CALLS = {
             *("--ranks", "other"),
         ),
     ],
+    "calibration.py": [("--parts", "0", "--groups", "0", "--workers", "1")],
     "frames.py": [("--tiny",)],
     "guided.py": [("2", "synthetic")],
     "run.py": [
