@@ -9,7 +9,7 @@ import pytest
 
 from unsample.errors import DatasetError, FileError
 from unsample.lab import load_ranks
-from unsample.lab.bank import Bank, RankSet, histories, load_bank, read_folder
+from unsample.lab.bank import Bank, RankSet, load_bank, read_folder
 from unsample.metrics import parse_all
 
 METRICS = parse_all(["NDCG@1", "NDCG@10", "Recall@50"])
@@ -78,17 +78,3 @@ def test_ranks_among_smaller_catalogues_are_moved_to_the_mean_size():
     assert one.items == 967
     assert one.ranks()[0] == 3
     assert one.ranks()[1:] == pytest.approx([450 * 967 / 900, 900 * 967 / 1100], rel=0.02)
-
-
-def test_histories_of_one_family_share_a_weight():
-    found = histories(load_bank())
-    weight = {}
-    for each in found:
-        weight.setdefault((each.kind, each.dataset), each.weight)
-        assert weight[each.kind, each.dataset] == each.weight
-    family = {each.dataset: each.family for each in load_bank()}
-    total = {}
-    for (kind, dataset), part in weight.items():
-        total[kind, family[dataset]] = total.get((kind, family[dataset]), 0.0) + part
-    assert total == pytest.approx(dict.fromkeys(total, 1.0))
-    assert not {"pinterest-20", "yelp"} & {each.dataset for each in found}

@@ -13,6 +13,5 @@ prior of the library is learned from it (`unsample.prior`), and judged on data s
 
 from unsample.lab.bank._bank import Bank, RankSet, load_bank
 from unsample.lab.bank._folder import read_folder
-from unsample.lab.bank._histories import histories
 
-__all__ = ["Bank", "RankSet", "histories", "load_bank", "read_folder"]
+__all__ = ["Bank", "RankSet", "load_bank", "read_folder"]
