@@ -23,6 +23,8 @@ from unsample.evidence import PairCounts, RankCounts, size_ranges
 from unsample.law import RankGrid
 from unsample.metrics import Metric
 
+#: More targets tell nothing more of a curve, and their information is beyond all digits.
+_MOST_TARGETS = 1e9
 #: Cutoffs of the usual metrics, which get bins of their own.
 _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
 
@@ -158,7 +160,7 @@ class Seen:
             np.concatenate(weight),
             total,
             total if counts.clusters is None else users,
-            min(counts.effective, float(counts.users)),
+            min(counts.effective, float(counts.users), _MOST_TARGETS),
             counts.effective_users,
             np.zeros((0, 0)),
             counts.scale,
