@@ -11,14 +11,13 @@ DEV := $(VENV)/.dev
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile \
 	--no-loadscope-reorder -q
 
-.PHONY: help demo docs report refresh-docs test test-all realdata validity coverage accuracy pictures check
+.PHONY: help demo docs report refresh-docs test test-all realdata validity accuracy pictures check
 .PHONY: format bench libraries clean web web-test
 help:
 	@echo "make demo      set up, estimate from the shipped example, reproduce the paper on ml-1m"
 	@echo "make test      the fast tests          make test-all   with the slow ones"
 	@echo "make check     linting, types, layers  make validity   statistical promises, by simulation"
 	@echo "make accuracy  the prior on data sets left out, and every estimator beside MLE"
-	@echo "make coverage  how often intervals cover and verdicts are right, on real ranks"
 	@echo "make bench     speed and memory, as ratios to reference implementations"
 	@echo "make docs      the documentation site, into out/docs; make refresh-docs redoes its output"
 	@echo "make report    the technical report, into out/report.pdf"
@@ -56,17 +55,12 @@ realdata: $(DEV)
 validity: $(DEV)
 	$(PYTEST) -m validity
 
-# How often intervals cover and verdicts are right, on real ranks: half an hour on two cores.
-coverage: $(DEV)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --both-statements
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --verdicts 20
-
-# The prior on families of data sets that were left out; then the estimators beside each other, on
-# the bundled ranks and on ranks that had no part in choosing anything: six minutes on two cores.
+# The estimators beside each other, on the bundled ranks and on ranks that had no part in choosing
+# anything: some minutes on two cores.
 accuracy: $(DEV)
-	$(BIN)/python benchmarks/bank.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/accuracy.py --ranks other --out out/accuracy-other
+	$(BIN)/python benchmarks/calibration.py
 
 $(VENV)/.docs: $(DEV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
@@ -105,7 +99,6 @@ libraries: $(READY)
 
 pictures: $(DEV)
 	$(BIN)/python tools/pictures.py
-	$(BIN)/python benchmarks/bank.py --plot docs/pictures/calibration.svg
 
 check: $(DEV)
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ for each cell (CSV), the summary (Markdown) and one plot.
 
 ``--ranks other`` does the same on 16 rank sets that had no part in choosing anything
 (``benchmarks/other_ranks.py`` made them). The four data sets are in the bank that ``auto`` was
-learned from; ``benchmarks/bank.py`` judges it on data sets that were left out.
+learned from; ``benchmarks/calibration.py`` judges it on data sets that were left out.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ import numpy as np
 import other_ranks
 
 from unsample.estimators import Observed, parse
+from unsample.evidence import RankCounts
 from unsample.lab.datasets import bundled_ranks, load_ranks
 from unsample.lab.paper._cells import count_repeats, exact_values
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all
+from unsample.prior import Posterior, shipped
 
 PAPER = ("mle", "wmle", "mes", "bv", "bv(gamma=0.01)", "cls")
 METHODS = (*PAPER, "auto")
@@ -58,8 +60,8 @@ class Problem:
         bundled = load_ranks(self.dataset, self.recommender, candidates=self.candidates)
         return bundled.ranks, bundled.items
 
-    def sample(self, repeats: int, seed: int) -> tuple[Observed, np.ndarray, float]:
-        """Return the repeats as one batch, the exact metrics, and the blind rank."""
+    def sample(self, repeats: int, seed: int) -> Sample:
+        """Return the repeats, the exact metrics, and the blind rank."""
         ranks, items = self.truth()
         # A seed made of the name: the same numbers, whatever else is run.
         name = "/".join((_NAMED[self.candidates], self.dataset, self.recommender, str(self.n)))
@@ -71,13 +73,23 @@ class Problem:
             size=(repeats,),
         )
         counts, histograms = count_repeats(drawn, items, self.n - 1)
-        observed = Observed.prepare(
-            counts, resampled=histograms, cutoffs=CUTOFFS, candidates=self.candidates
-        )
+        observed = Observed.prepare(counts, resampled=histograms, cutoffs=CUTOFFS)
         # Row 0 is all repeats together, which no evaluation has.
         batch = replace(observed, shares=observed.shares[1:])
-        exact = exact_values(ranks, items, METRICS)
-        return batch, exact, float(items.mean() - 1) / (self.n - 1)
+        each = [RankCounts.from_ranks(one, items=items, sampled=self.n - 1) for one in drawn]
+        blind = float(items.mean() - 1) / (self.n - 1)
+        return Sample(batch, each, exact_values(ranks, items, METRICS), blind, self.candidates)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The repeats of one problem, as one batch and each by itself."""
+
+    batch: Observed
+    each: list[RankCounts]
+    exact: np.ndarray
+    blind: float
+    candidates: str
 
 
 @dataclass(frozen=True)
@@ -102,7 +114,7 @@ class Cell:
         return self.candidates, self.dataset, self.recommender, self.n, self.metric
 
 
-Estimate = Callable[[Observed], np.ndarray]
+Estimate = Callable[[Sample], np.ndarray]
 
 
 def problems(candidates: str, chosen: argparse.Namespace) -> Iterator[Problem]:
@@ -115,10 +127,11 @@ def problems(candidates: str, chosen: argparse.Namespace) -> Iterator[Problem]:
 def measure(
     problem: Problem, methods: Mapping[str, Estimate], repeats: int, seed: int
 ) -> list[Cell]:
-    observed, exact, blind = problem.sample(repeats, seed)
+    sample = problem.sample(repeats, seed)
+    exact, blind = sample.exact, sample.blind
     cells = []
     for method, estimate in methods.items():
-        error = estimate(observed) / exact - 1.0
+        error = estimate(sample) / exact - 1.0
         bias, std = error.mean(axis=0), error.std(axis=0)
         rmse = np.sqrt((error**2).mean(axis=0))
         cells += [
@@ -139,8 +152,16 @@ def measure(
 
 
 def by_name(name: str) -> Estimate:
+    if name == "auto":
+        return by_posterior
     estimator = parse(name)
-    return lambda observed: estimator.evaluate(observed, METRICS).values
+    return lambda sample: estimator.evaluate(sample.batch, METRICS).values
+
+
+def by_posterior(sample: Sample) -> np.ndarray:
+    """Return the values of the posterior, repeat by repeat."""
+    found = [Posterior.of(one, shipped(), candidates=sample.candidates) for one in sample.each]
+    return np.array([[one.law(metric).value() for metric in METRICS] for one in found])
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -35,9 +35,7 @@ def _estimate(shape: float = 0.5, **options: Any) -> unsample.Estimates:
 
 def _comparison() -> unsample.Comparison:
     models = {"good": sampled_ranks(0.3), "less good": sampled_ranks(1.0), EVIL: sampled_ranks()}
-    return unsample.compare(
-        models, items=ITEMS, sampled=SAMPLED, metrics=["Recall@100", "NDCG@50"], method="mle"
-    )
+    return unsample.compare(models, items=ITEMS, sampled=SAMPLED, metrics=["Recall@100", "NDCG@50"])
 
 
 def _published() -> unsample.Published:
@@ -47,7 +45,6 @@ def _published() -> unsample.Published:
         sampled=SAMPLED,
         users=1500,
         metrics=METRICS,
-        method="mle",
     )
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-SMALL = ("--datasets", "ml-1m", "--sampled", "99", "--workers", "1")
 #: Calls of each script, small ones.
 CALLS = {
     "accuracy.py": [
@@ -20,16 +19,7 @@ CALLS = {
             *("--ranks", "other"),
         ),
     ],
-    "bank.py": [
-        (
-            *("--families", "citeulike-a", "allrecipes", "--sizes", "99", "--workers", "1"),
-            *("--plot", "calibration.svg"),
-        )
-    ],
-    "coverage.py": [
-        (*SMALL, "--simulations", "1", "--recommenders", "ease"),
-        (*SMALL, "--verdicts", "1"),
-    ],
+    "calibration.py": [("--parts", "0", "--groups", "0", "--workers", "1")],
     "frames.py": [("--tiny",)],
     "guided.py": [("2", "synthetic")],
     "run.py": [
@@ -46,12 +36,7 @@ NEEDS = {("run.py", "mes"): "cvxpy"}
 @pytest.mark.parametrize(
     ("script", "arguments"),
     [
-        pytest.param(
-            script,
-            arguments,
-            marks=[pytest.mark.slow] if "--verdicts" in arguments else [],
-            id=f"{script} {' '.join(arguments)[:40]}",
-        )
+        pytest.param(script, arguments, id=f"{script} {' '.join(arguments)[:40]}")
         for script, calls in CALLS.items()
         for arguments in calls
     ],

@@ -155,7 +155,7 @@ def toggle(tab, figure, label):
     tab.click(f"{figure} .toggle.wanted")
 
 
-@pytest.mark.parametrize("role", ["interval", "guaranteed", "bounds"])
+@pytest.mark.parametrize("role", ["interval", "bounds"])
 def test_bands_can_be_hidden(role, visit):
     tab = visit("estimate")
     band = f"{CURVES} .canvas > svg .band.{role}"

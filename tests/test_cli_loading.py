@@ -139,7 +139,7 @@ def test_words_of_help_are_those_of_the_library():
     assert _words.DEFAULT_METHOD == answers.DEFAULT_METHOD
     assert {name: each.names for name, each in metrics.REGISTRY.items()} == _words.METRICS
     assert {*_words.WHOLE_METRICS} == {n for n, each in metrics.REGISTRY.items() if each.whole}
-    assert tuple(estimators.REGISTRY) == _words.METHODS
+    assert ("auto", *estimators.REGISTRY) == _words.METHODS
     assert _words.ROWS == tables.ROWS
     assert tuple(_sql.DIALECTS) == _words.DIALECTS
     assert _words.TIE_RULES == evidence.TIE_RULES

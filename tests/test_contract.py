@@ -126,7 +126,7 @@ def test_batches_give_what_single_fits_give(name, counts, fitted):
 
 
 # These weigh the noise of the data against something else, so more targets are not the same.
-@pytest.mark.parametrize("name", [v for v in VARIANTS if not v.startswith(("mn", "auto"))])
+@pytest.mark.parametrize("name", [v for v in VARIANTS if not v.startswith("mn")])
 def test_duplicating_every_target_changes_nothing(name, counts, fitted):
     twice = _evaluate(_estimator(name), counts + counts).values[0]
     assert np.allclose(fitted[0][name].values[0], twice, rtol=1e-6)
@@ -201,6 +201,4 @@ def test_same_seed_same_numbers(name, counts):
     estimator = _estimator(name)
     metrics = _metrics(estimator)
     one, two = (unsample.estimate(counts, metrics=metrics, method=estimator) for _ in range(2))
-    for metric in metrics:
-        assert one[metric].value == two[metric].value
-        assert one[metric].standard_error == two[metric].standard_error
+    assert one.to_dict() == two.to_dict()

@@ -247,8 +247,8 @@ def _without_pictures(outputs):
 
 def test_a_distribution_shows_its_curve_in_notebooks():
     """Tables of results are tested with their contract and their pages."""
-    result = unsample.estimate([1, 2, 5, 40] * 20, items=400, sampled=99, metrics="Recall@50")
-    line = ET.fromstring(result.distribution._repr_html_()).find(".//polyline")
+    result = unsample.exact([1, 2, 5, 40] * 20, items=400, metrics="Recall@50")
+    line = ET.fromstring(result.distribution()._repr_html_()).find(".//polyline")
     heights = [float(point.split(",")[1]) for point in line.get("points").split()]
     assert heights == sorted(heights, reverse=True)
 

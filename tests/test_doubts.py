@@ -80,6 +80,7 @@ def test_suggestions_make_sense(written, meant, run, tmp_path):
     assert (code, f"did you mean {meant}?" in errors) == (2, True)
 
 
+@pytest.mark.filterwarnings("ignore:.* users are few")
 def test_metrics_may_be_listed_with_commas(run, tmp_path):
     names = ["NDCG@5", "AP(norm=min)@3", "AUC"]
     result = unsample.estimate(
@@ -97,6 +98,7 @@ def test_metrics_may_be_listed_with_commas(run, tmp_path):
         parse("F1@10")
 
 
+@pytest.mark.filterwarnings("ignore:.* users are few")
 @pytest.mark.parametrize(("ties", "placed"), [("random", "at random"), ("optimistic", "by ties=")])
 def test_half_ranks_are_ties_and_that_is_said(ties, placed):
     read, options = unsample.Read(ties=ties), {"items": 50, "sampled": 9, "metrics": "AUC"}

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from unsample.answers import estimate_counts
 from unsample.estimators import REGISTRY, Observed, parse
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -26,6 +27,8 @@ VARIANTS = (
 )  # fmt: skip
 METHODS = (*(name for name in REGISTRY), *VARIANTS)
 ITEMS = 1200
+#: The method whose numbers follow the prior: another prior, other numbers.
+AUTO = "auto"
 
 
 def _histogram(sampled, targets, spread, dip=0):
@@ -53,15 +56,17 @@ def _several_designs():
     return sum(parts, known)
 
 
-def _observed(case):
-    cutoffs = (1, 5, 20, 100)
+def _counts(case):
     if case == "several":
-        return Observed.prepare(_several_designs(), cutoffs=cutoffs)
+        return _several_designs()
     if case == "kept":
-        counts = RankCounts.from_histogram(_histogram(40, 900, 1.4, dip=25), Law(ITEMS, 40))
-        return Observed.prepare(counts, cutoffs=cutoffs, candidates="all")
-    counts = _one_design()
-    if case == "one":
+        return RankCounts.from_histogram(_histogram(40, 900, 1.4, dip=25), Law(ITEMS, 40))
+    return _one_design()
+
+
+def _observed(case):
+    cutoffs, counts = (1, 5, 20, 100), _counts(case)
+    if case != "batch":
         return Observed.prepare(counts, cutoffs=cutoffs)
     tilted = counts.weight * np.linspace(1.2, 0.8, len(counts))
     batch = Observed.prepare(counts, resampled=np.stack([counts.weight, tilted]), cutoffs=cutoffs)
@@ -69,17 +74,21 @@ def _observed(case):
 
 
 def _found(case, method):
-    estimator = parse(method)
-    values = estimator.evaluate(_observed(case), METRICS).values
-    return np.asarray(values).tolist()
+    """Return the values; of `auto`, whose interval is that of the metric, its ends too."""
+    if method != AUTO:
+        return np.asarray(parse(method).evaluate(_observed(case), METRICS).values).tolist()
+    candidates = "all" if case == "kept" else "unseen"
+    result = estimate_counts(_counts(case), metrics=METRICS, candidates=candidates)
+    rows = [(entry.value, *entry.interval(), *entry.bounds()) for entry in result.entries]
+    return np.transpose(rows).tolist()
 
 
 CASES = [
     (case, method)
     for case in ("one", "kept", "several", "batch")
-    for method in METHODS
-    # The mapping of cutoffs knows one design, and recall alone.
-    if method != "recall_map"
+    for method in (AUTO, *METHODS)
+    # The mapping of cutoffs knows one design, and recall alone; one estimate has no batches.
+    if method != "recall_map" and (case, method) != ("batch", AUTO)
 ]
 
 

@@ -7,6 +7,7 @@ from operator import attrgetter
 import pytest
 
 import unsample
+from unsample import answers
 from unsample._gone import GONE
 from unsample.errors import GoneError
 from unsample.tables import read_counts
@@ -37,7 +38,7 @@ def test_a_name_that_never_was_is_missing_as_in_any_module():
 def test_arguments(key):
     function, _, rest = key.partition("(")
     with pytest.raises(GoneError) as caught:
-        attrgetter(function)(unsample)([1], **{rest.removesuffix("=)"): None})
+        attrgetter(function)(answers)([1], **{rest.removesuffix("=)"): None})
     _say(caught.value, key)
 
 

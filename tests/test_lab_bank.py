@@ -1,18 +1,15 @@
-"""The bank of ranks: what it holds, adding to it, and leaving data sets out of the prior."""
+"""The bank of ranks: what it holds, and adding to it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
 import pytest
 
 from unsample.errors import DatasetError, FileError
-from unsample.estimators.prior import shipped
 from unsample.lab import load_ranks
 from unsample.lab.bank import Bank, RankSet, load_bank, read_folder
-from unsample.lab.bank._trials import School, run_trials, spreads, standard_errors
 from unsample.metrics import parse_all
 
 METRICS = parse_all(["NDCG@1", "NDCG@10", "Recall@50"])
@@ -81,45 +78,3 @@ def test_ranks_among_smaller_catalogues_are_moved_to_the_mean_size():
     assert one.items == 967
     assert one.ranks()[0] == 3
     assert one.ranks()[1:] == pytest.approx([450 * 967 / 900, 900 * 967 / 1100], rel=0.02)
-
-
-@pytest.fixture(scope="module")
-def left_out():
-    """Trials on families that the prior was not learned from, without their spread."""
-    chosen = {"citeulike-a", "steam-200k", "s3-toys", "tafeng", "kg-codex-m"}
-    school = School.of(load_bank())
-    trials = []
-    for family in sorted(chosen):
-        sets = [each for each in school.sets if each.family == family]
-        sets = [each for each in sets if each.candidates == "unseen"]
-        trials += run_trials(school.without(family), sets, 99, METRICS)[0]
-    return trials
-
-
-def covered(trials, spread) -> float:
-    inside = []
-    for trial in trials:
-        reach = 2.5706 * spread[trial.ranks.kind] * trial.deviation
-        inside.append(np.abs(trial.mean - np.log(trial.exact)) <= reach)
-    return float(np.mean(inside))
-
-
-@pytest.mark.slow
-def test_intervals_cover_on_data_sets_left_out(left_out):
-    assert covered(left_out, shipped().spread) > 0.88
-    # Planted: intervals of a third of the width must be seen to fail.
-    assert covered(left_out, {k: v / 3 for k, v in shipped().spread.items()}) < 0.8
-    errors = np.abs([t.mean[1] - np.log(t.exact[1]) for t in left_out])
-    assert np.median(errors) < 0.16
-
-
-@pytest.mark.slow
-def test_spreads_follow_the_errors(left_out):
-    plain = spreads(list(standard_errors(left_out)))
-    twice = []
-    for trial in left_out:
-        mean = trial.posterior.mean.copy()
-        mean[0, 0] += trial.mean - np.log(trial.exact)
-        twice.append(replace(trial, posterior=replace(trial.posterior, mean=mean)))
-    for kind, value in spreads(list(standard_errors(twice))).items():
-        assert value == pytest.approx(2 * plain[kind], rel=1e-6)

@@ -5,11 +5,11 @@ from synthetic import synthetic
 
 import unsample
 from unsample.errors import DatasetError, FileError, MissingExtraError
-from unsample.estimators.prior import Prior
 from unsample.lab import _train, datasets
 from unsample.lab._train import load_trained, train
 from unsample.lab.bank import read_folder
 from unsample.lab.datasets import bundled_ranks, load_ranks, names
+from unsample.prior import Prior
 
 FIVE = ("ease", "multivae", "neumf", "itemknn", "als")
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import unsample
-from unsample.answers import Difference
-from unsample.answers._verdicts import corrected
+from unsample.bounds import holm
 from unsample.errors import InputError
 from unsample.evidence import RankCounts
 from unsample.pages import as_html
@@ -41,7 +40,7 @@ def crowd():
 
 @pytest.fixture(scope="module")
 def crowded(crowd):
-    return unsample.compare(crowd, metrics="Recall@10", method="naive")
+    return unsample.compare(crowd, metrics="Recall@10")
 
 
 def test_very_many_models_are_compared_with_the_best(crowded):
@@ -52,8 +51,7 @@ def test_very_many_models_are_compared_with_the_best(crowded):
     assert [one.value for one in rows] == sorted((one.value for one in rows), reverse=True)
     assert len(crowded.differences) == 499
     assert {one.a for one in crowded.differences} == {rows[0].model}
-    assert sum(one.chance for one in rows) == pytest.approx(1.0)
-    assert all(one.least == 0.0 for one in rows[1:])
+    assert sum(one.chance for one in rows) == pytest.approx(1.0, abs=0.02)
 
 
 def test_what_people_read_of_very_many_models_is_short_and_json_is_whole(crowded):
@@ -72,7 +70,7 @@ def test_a_page_of_very_many_models_is_small(crowded):
 
 def test_a_baseline_is_compared_with_everyone(crowd):
     few = dict(itertools.islice(crowd.items(), 0, 500, 50))
-    result = unsample.compare(few, metrics="Recall@10", method="naive", against="m250")
+    result = unsample.compare(few, metrics="Recall@10", against="m250")
     assert {one.a for one in result.differences} == {"m250"}
     assert len(result.differences) == 9
     (sentence,) = result.sentences()
@@ -85,7 +83,7 @@ def test_a_baseline_is_compared_with_everyone(crowd):
 
 def test_fewer_pairs_give_the_same_differences(crowd):
     few = dict(itertools.islice(crowd.items(), 0, 500, 100))
-    options = {"metrics": "Recall@10", "method": "naive", "correction": "none"}
+    options = {"metrics": "Recall@10", "correction": "none"}
     whole = unsample.compare(few, **options)
     for against in ("best", "m200"):
         for one in unsample.compare(few, **options, against=against).differences:
@@ -120,35 +118,27 @@ def test_all_pairs_of_thousands_of_models_are_refused_at_once():
 
 def test_the_data_choosing_the_best_costs_the_correction_of_all_pairs(crowd):
     few = dict(itertools.islice(crowd.items(), 0, 500, 100))
-    options = {"metrics": "Recall@10", "method": "naive", "correction": "bonferroni"}
+    options = {"metrics": "Recall@10", "correction": "bonferroni"}
     for against, family in (("all", 10), ("best", 10), ("m000", 4)):
-        raw = unsample.compare(few, **{**options, "correction": "none"}, against=against)
         found = unsample.compare(few, **options, against=against)
-        for before, after in zip(raw.differences, found.differences, strict=True):
-            assert after.p_value == pytest.approx(min(1.0, family * before.p_value))
+        for pair in found.differences:
+            doubt = family * min(pair.chance, 1 - pair.chance)
+            assert (pair.winner is not None) == (doubt <= 0.05)
 
 
 def test_holm_over_a_part_of_a_family_never_beats_holm_over_the_whole():
     rng = np.random.default_rng(0)
     for _ in range(200):
         p = rng.random(12) ** 4
-        whole = [_difference(place, value) for place, value in enumerate(p)]
         chosen = sorted(rng.choice(12, size=5, replace=False))
-        all_of_them = corrected(whole, "holm", 0.95, family=12)
-        part = corrected([whole[place] for place in chosen], "holm", 0.95, family=12)
-        bonferroni = corrected([whole[place] for place in chosen], "bonferroni", 0.95, family=12)
-        for place, one, strict in zip(chosen, part, bonferroni, strict=True):
-            assert one.p_value <= strict.p_value
-            # A verdict of the part may rest on fewer steps, never on a smaller family.
-            assert one.p_value >= 8 * p[place] - 1e-12 or one.p_value == 1.0
-        assert all(one.p_value >= p[place] for place, one in enumerate(all_of_them))
-
-
-def _difference(place, p_value):
-    return Difference("Recall@1", "a", str(place), 0.1, 0.0, 0.2, 1.0, 1.0, 1.0, p_value, None)
+        part = np.array(holm(p[chosen].tolist(), family=12))
+        assert (part <= np.minimum(12 * p[chosen], 1.0) + 1e-12).all()
+        # A verdict of the part may rest on fewer steps, never on a smaller family.
+        assert ((part >= 8 * p[chosen] - 1e-12) | (part == 1.0)).all()
+        assert (np.array(holm(p.tolist(), family=12)) >= p).all()
 
 
 def test_an_excerpt_of_few_models_is_the_comparison_itself(crowd):
     few = dict(itertools.islice(crowd.items(), 3))
-    result = unsample.compare(few, metrics="Recall@10", method="naive")
+    result = unsample.compare(few, metrics="Recall@10")
     assert result.excerpt() is result

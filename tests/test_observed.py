@@ -51,12 +51,10 @@ def test_weights_are_averaged_over_catalogues_where_they_depend_on_them():
     assert auc == pytest.approx(expected)
 
 
-def test_empty_histograms_and_unknown_protocols_are_refused():
+def test_empty_histograms_are_refused():
     counts = RankCounts.from_ranks([1, 2], items=50, sampled=5)
     with pytest.raises(InputError, match="got an empty one"):
         Observed.prepare(counts, resampled=np.array([[1.0, 1.0], [0.0, 0.0]]))
-    with pytest.raises(InputError, match="must be one of unseen, all"):
-        Observed.prepare(counts, candidates="keep")
 
 
 def test_ranks_that_no_global_rank_gives_are_refused_by_name():
@@ -134,7 +132,7 @@ def test_gaps_between_ranges_are_filled(ranges, expected):
     assert list(zip(*room._complete(low, high, 6, "bv"), strict=True)) == expected
 
 
-@pytest.mark.parametrize("method", ["mle", "mes", "bv", "auto"])
+@pytest.mark.parametrize("method", ["mle", "mes", "bv"])
 @pytest.mark.parametrize("empty", [0, 2])
 def test_ranges_without_targets_need_not_be_named(method, empty):
     """A file of ranges may leave out those that nobody is in: that says the same."""
@@ -240,41 +238,3 @@ def test_ranges_of_sampled_ranks_have_the_probability_of_their_parts(
         expected = np.add.reduceat(dense, grid.low - 1) / grid.width
         # Bins of five ranks are averaged at three points.
         assert got[row] == pytest.approx(expected, abs=1e-6)
-
-
-def test_condensed_cells_are_the_data(partly_known):
-    resampled = np.array([[2.0, 1.0, 0.0, 1.0, 1.0, 1.0]])
-    observed = Observed.prepare(partly_known, resampled=resampled)
-    found = room.Condensed.of(observed, observed.grid)
-    assert found.known == 2
-    assert found.shares.sum(axis=1) == pytest.approx([1.0, 1.0])
-    assert found.shares[:, :2] == pytest.approx(np.array([[1 / 7, 2 / 7], [1 / 6, 2 / 6]]))
-    # What is expected of all cells together is one, wherever the target is.
-    unknown = 1.0 - observed.known_share.mean()
-    assert found.likelihood[2:].sum(axis=0) == pytest.approx(np.full(len(found.grid), unknown))
-    at = found.grid.locate(np.array([2, 7]))
-    assert found.likelihood[[0, 1], at] == pytest.approx([observed.known_share.mean()] * 2)
-    assert np.count_nonzero(found.likelihood[:2]) == 2
-
-
-def test_several_sample_sizes_share_the_expectation():
-    counts = RankCounts.from_ranks([1, 2, 2, 5], items=60, sampled=[4, 4, 4, 30])
-    observed = Observed.prepare(counts)
-    found = room.Condensed.of(observed, observed.grid)
-    assert found.likelihood.sum(axis=0) == pytest.approx(np.ones(len(found.grid)))
-    assert found.likelihood[:5].sum(axis=0) == pytest.approx(np.full(len(found.grid), 0.75))
-    assert found.shares[0, :5].sum() == pytest.approx(0.75)
-
-
-def test_catalogues_weigh_by_their_targets_not_by_their_cells():
-    items = np.array([60, 60, 60, 60, 600])
-    counts = RankCounts.from_ranks([1, 2, 3, 4, 1], items=items, sampled=4)
-    observed = Observed.prepare(counts)
-    found = room.Condensed.of(observed, observed.grid)
-    # At the very top both catalogues expect rank 1; at rank 60 the smaller expects the last.
-    at = found.grid.locate(np.array([60]))[0]
-    ranks = np.arange(found.grid.low[at], found.grid.high[at] + 1)
-    small, large = Law(60, 4), Law(600, 4)
-    r = np.arange(1, 6)[:, None]
-    expected = 0.8 * small.pmf(r, np.minimum(ranks, 60)) + 0.2 * large.pmf(r, ranks)
-    assert found.likelihood[:, at] == pytest.approx(expected.mean(axis=1), abs=1e-6)

@@ -5,13 +5,10 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
 from unsample.answers import published
-from unsample.answers._published import tilt
 from unsample.errors import (
     ContradictionError,
     DesignError,
@@ -20,9 +17,8 @@ from unsample.errors import (
     RefutedWarning,
     UnsampleWarning,
 )
-from unsample.evidence import RankCounts
 from unsample.lab.datasets import load_ranks
-from unsample.law import Law, draw_sampled_ranks
+from unsample.law import draw_sampled_ranks
 
 PAPER = {"HR@1": "0.180", "HR@10": "0.690", "NDCG@10": "0.402"}
 SETUP = {"items": 3706, "sampled": 99, "users": 6040}
@@ -35,38 +31,7 @@ def _print(ranks: np.ndarray, digits: int, names: tuple[str, ...] = PRINTED) -> 
     return {name: f"{metrics[name].value:.{digits}f}" for name in names}
 
 
-# -- the fit --------------------------------------------------------------------------------------
-
-
-def test_hit_rates_alone_are_mle_on_ranges_with_the_errors_of_the_delta_method():
-    paper = {"HR@1": "0.25", "HR@5": "0.50", "HR@10": "0.75"}
-    options = {"metrics": ["Recall@50", "NDCG@20", "AUC"], "method": "mle"}
-    ours = published(paper, items=3706, sampled=99, users=400, **options)
-    counts = RankCounts.from_ranges([1, 2, 6, 11], [1, 5, 10, 100], [100] * 4, Law(3706, 99))
-    theirs = unsample.estimate(counts, **options)
-    for name in ours:
-        assert ours[name].value == pytest.approx(theirs[name].value, rel=3e-3)
-    mine, other = ours["Recall@50"].error, theirs["Recall@50"].error
-    assert mine.population == pytest.approx(other.population, rel=0.02)
-    assert mine.these < mine.population
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10_000))
-def test_a_tilt_is_the_nearest_histogram_with_the_means(seed):
-    rng = np.random.default_rng(seed)
-    base, other, noise = rng.dirichlet(np.full(8, 0.7), size=3) + 1e-6
-    base, other, noise = (one / one.sum() for one in (base, other, noise))
-    features = rng.random((2, 8))
-    means = (features @ other)[None]
-    ours = tilt(base[None], features, means, np.full(2, 1e-7), np.zeros((1, 2)))[0][0]
-    assert features @ ours == pytest.approx(means[0], abs=1e-6)
-    # Any other histogram with these means is further away: walk in the null space of the means.
-    constraints = np.vstack([features, np.ones(8)])
-    step = noise - np.linalg.pinv(constraints) @ (constraints @ noise)
-    step *= 0.5 * min(1.0, (ours / np.maximum(np.abs(step), 1e-12)).min())
-    for there in (ours + step, ours - step):
-        assert np.sum(ours * np.log(ours / base)) <= np.sum(there * np.log(there / base)) + 1e-9
+# -- values ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("candidates", ["unseen", "all"])
@@ -80,7 +45,8 @@ def test_four_numbers_tell_nearly_what_all_ranks_tell(dataset, recommender, cand
     ours = published(_print(ranks, 4), items=items, sampled=99, users=len(ranks), metrics=names)
     theirs = unsample.estimate(ranks, items=items, sampled=99, metrics=names)
     for name in names:
-        assert ours[name].value == pytest.approx(theirs[name].value, rel=0.06), name
+        assert ours[name].source == "prior"
+        assert ours[name].value == pytest.approx(theirs[name].value, rel=0.1), name
         low, high = ours[name].interval()
         assert low <= theirs[name].value <= high
 
@@ -100,51 +66,57 @@ def test_what_one_number_leaves_open_is_filled_in_by_the_prior():
             found = published(_print(ranks, 3, names), metrics="Recall@10", **setup)["Recall@10"]
         assert truth / within < found.value < truth * within
         low, high = found.interval()
-        # No interval was widened to hold the value.
-        assert low < 0.99 * found.value < 1.01 * found.value < high
+        assert low < found.value < high
+        assert low < truth < high
 
 
 def test_more_numbers_and_more_digits_narrow_the_limits():
     def width(numbers):
-        low, high = published(numbers, **SETUP, metrics="Recall@100")["Recall@100"].interval(
-            kind="guaranteed"
-        )
-        return high - low
+        entry = published(numbers, **SETUP, metrics="Recall@100")["Recall@100"]
+        return np.ptp(entry.bounds()), np.ptp(entry.interval())
 
     alone = width({"HR@10": "0.690"})
     both = width({"HR@1": "0.180", "HR@10": "0.690"})
     three = width(PAPER)
     coarse = width({"HR@1": "0.2", "HR@10": "0.7", "NDCG@10": "0.4"})
-    assert three < 0.95 * both < 0.95**2 * alone
-    assert three < 0.8 * coarse
+    assert both[0] < 0.9 * alone[0]
+    assert three[0] < 0.9 * coarse[0]
+    assert three[1] < both[1] < coarse[1] < alone[1]
 
 
 def test_numbers_that_no_ranks_but_some_histogram_can_give_are_reported():
     with pytest.warns(RefutedWarning, match=r"HR@50 = 0.001 and HR@51 = 0.900 but for chance"):
         result = published({"HR@50": "0.001", "HR@51": "0.900", "HR@90": "0.950"}, **SETUP)
-    assert result["Recall@10"].bounds() == (0.0, 1.0)
+    assert result["Recall@10"].bounds() == result["Recall@10"].interval() == (0.0, 1.0)
+    assert result["Recall@10"].source == "bounds"
 
 
-def test_numbers_that_refute_the_shape_are_named():
-    # All targets at rank 101: the numbers are right, and P(R) is a needle.
-    needle = {"HR@1": "0.067", "HR@3": "0.491", "HR@10": "0.999"}
-    with pytest.warns(RefutedWarning, match=r"HR@1 = 0.067 and HR@3 = 0.491 refute"):
-        result = published(needle, **SETUP, metrics="Recall@100")
-    assert result.assumes == "nothing about P(R)"
+def test_where_numbers_tell_little_a_range_is_shown_and_what_would_help():
+    with pytest.warns(UnsampleWarning, match="ranks 1 to 10 apart; NDCG or a hit rate at 1 would"):
+        alone = published({"HR@10": "0.690"}, **SETUP, metrics=["Recall@1", "Recall@400"])
+    assert [entry.vague for entry in alone.values()] == [True, False]
+    assert alone["Recall@400"].resolved
+    more = published(PAPER, **SETUP, metrics=["Recall@10", "Recall@200"])
+    assert not more["Recall@10"].vague
+    assert np.ptp(more["Recall@200"].interval()) < np.ptp(alone.metric("Recall@200").interval())
 
 
-def test_what_numbers_cannot_tell_apart_is_not_resolved():
-    only_tenth = published({"HR@10": "0.690"}, **SETUP, metrics=["Recall@50", "Recall@400"])
-    assert not only_tenth["Recall@50"].resolved
-    assert only_tenth["Recall@400"].resolved
-    assert "ranks 1 to 10 apart" in only_tenth.warnings[0]
-    with_first = published(PAPER, **SETUP, metrics=["Recall@10", "Recall@200"])
-    assert [entry.resolved for entry in with_first.values()] == [False, True]
+def test_without_a_prior_the_interval_is_the_bounds_of_the_numbers():
+    found = published(PAPER, **SETUP, metrics=["Recall@10", "Recall@200"], prior=None)
+    for entry in found.values():
+        assert entry.source == "bounds"
+        assert entry.interval(0.9) == entry.bounds(0.9) == found.paper.bounds(entry.metric, 0.9)
+    with_prior = published(PAPER, **SETUP, metrics="Recall@10")
+    later = with_prior.metric("Recall@200")
+    assert later.bounds() == pytest.approx(found["Recall@200"].bounds(), abs=1e-6)
+    asked = published(PAPER, **SETUP, metrics="Recall@200")["Recall@200"]
+    assert later.to_dict() == asked.to_dict()
 
 
 # -- reading --------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.* can hardly be told")
 @pytest.mark.parametrize(
     ("numbers", "options", "low", "high"),
     [
@@ -228,8 +200,6 @@ def test_the_numbers_stand_in_the_result():
     first = {"metric": "HR@1", "value": 0.18, "low": 0.1795, "high": 0.1805}
     assert result.to_dict()["published"][0] == pytest.approx(first)
     assert "HR@1 = 0.180, HR@10 = 0.690, NDCG@10 = 0.402" in str(result)
-    (evidence,) = result.certainty.strata[0].evidence
-    assert evidence.features @ evidence.observed == pytest.approx([0.180, 0.690, 0.402], abs=1e-5)
 
 
 # -- promises -------------------------------------------------------------------------------------
@@ -272,13 +242,14 @@ def _findings(items_factor: float, size: int, candidates: str) -> list[Finding]:
 
 
 @pytest.mark.validity
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 @pytest.mark.parametrize("candidates", ["unseen", "all"])
 def test_intervals_from_printed_numbers_cover_the_exact_metrics(candidates, ledger):
     keep(ledger(_findings(1.0, simulations(40), candidates)))
 
 
 @pytest.mark.validity
-@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_a_wrong_catalogue_does_not_cover(ledger):
     findings = ledger(_findings(4.0, 10, "unseen"), planted="N four times too large, published")
     with pytest.raises(BrokenPromiseError):
@@ -286,6 +257,7 @@ def test_a_wrong_catalogue_does_not_cover(ledger):
     assert findings[0].value < 0.5
 
 
+@pytest.mark.filterwarnings("ignore:.* can hardly be told")
 def test_numbers_that_were_cut_off_or_are_means_of_runs_are_taken():
     options = {"items": 3706, "sampled": 99, "metrics": "Recall@100"}
     # 2/3 is printed as 0.667; 0.666 is cut off.
@@ -304,13 +276,3 @@ def test_numbers_that_were_cut_off_or_are_means_of_runs_are_taken():
     # What neither explains is refused still.
     with pytest.raises(ContradictionError, match=r"HR@5 = 0\.5 and HR@10 = 0\.4"):
         published({"HR@5": "0.5", "HR@10": "0.4"}, users=6040, **options)
-
-
-def test_numbers_from_popularity_sampling_are_refused_with_what_to_ask_for(run):
-    design = {"items": 3706, "sampled": 99, "users": 6040}
-    with pytest.raises(DesignError, match=r"share of the .popularity. .* ranks among all items"):
-        published({"HR@10": 0.69}, sampler="popularity", **design)
-    words = [word for name, value in design.items() for word in (f"--{name}", value)]
-    code, _, err = run("published", *words, "--sampler", "popularity", "HR@10=0.69")
-    assert code == 2
-    assert "unsample.audit tells" in err

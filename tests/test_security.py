@@ -278,7 +278,7 @@ class Shape(HTMLParser):
 def _compared(names: list[str]) -> unsample.Comparison:
     shapes = (0.3, 0.5, 1.0)
     models = {name: sampled_ranks(shape)[:60] for name, shape in zip(names, shapes, strict=True)}
-    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": ["Recall@100"], "method": "mle"}
+    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": ["Recall@100"]}
     return unsample.compare(models, **options)
 
 

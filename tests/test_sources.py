@@ -16,7 +16,7 @@ from unsample.evidence import ModelCounts, Targets
 from unsample.tables import read_counts
 
 DESIGN = {"items": 400, "sampled": 30}
-OPTIONS = {**DESIGN, "metrics": "Recall@50", "method": "mle"}
+OPTIONS = {**DESIGN, "metrics": "Recall@50"}
 NAMES = ("A", "B")
 
 
@@ -137,7 +137,7 @@ def test_the_query_that_the_command_prints_gives_counts_that_it_takes(folder, ru
                            "--print-sql=duckdb")  # fmt: skip
         assert code == 0
         duckdb.sql(out).write_parquet(f"{verb}.parquet")
-    asked = {"metrics": "Recall@50", "method": "mle"}
+    asked = {"metrics": "Recall@50"}
     found = unsample.estimate("estimate.parquet", by="model", **asked)
     expected = unsample.estimate(TABLE, by="model", **OPTIONS)
     assert {name: each.rows() for name, each in found.items()} == {

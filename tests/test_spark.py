@@ -187,14 +187,14 @@ def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen,
 
 def test_the_code_of_the_page_runs(session):
     rng = np.random.default_rng(0)
-    pairs = np.arange(40), rng.integers(0, 3706, 40)
+    pairs = np.arange(60), rng.integers(0, 3706, 60)
     targets = pl.DataFrame({"user": pairs[0], "target": pairs[1]}).to_arrow()
     names = {
         "unsample": unsample, "session": session, "targets": session.createDataFrame(targets),
-        "model": FactorScores(rng.normal(size=(40, 4)), rng.normal(size=(3706, 4))), "pairs": pairs,
+        "model": FactorScores(rng.normal(size=(60, 4)), rng.normal(size=(3706, 4))), "pairs": pairs,
     }  # fmt: skip
     exec(sections()["Spark"], names)
-    assert names["counts"].total == 40
+    assert names["counts"].total == 60
     assert names["guided"].scored <= 50_000
 
 

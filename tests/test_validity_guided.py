@@ -7,7 +7,7 @@ import pytest
 
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
 from unsample.answers import certified_targets
-from unsample.confidence import _drawn
+from unsample.bounds import _drawn
 from unsample.designs import Guided
 from unsample.metrics import Metric, parse_all
 
@@ -116,12 +116,9 @@ WORLDS = [
     World(),
     World(odds=1.0),
     World(odds=0.2),
-    World(odds=100.0),
     World(users=60, cost=300),
-    World(users=2000, cost=60),
     World(hidden=0.03),
     World(hidden=0.3, cost=160),
-    World(noise=1.0),
     World(noise=1.0, hidden=0.03),
     World(all_ranks=True, noise=1.0),
     World(all_ranks=True, odds=1.0, cost=160),

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
 from unsample import compare
 from unsample.answers import Evaluation, certified_targets
-from unsample.confidence import _drawn
+from unsample.bounds import _drawn
 from unsample.designs import Guided
 from unsample.metrics import parse_all
 
@@ -105,7 +105,6 @@ WORLDS = [
     World(odds=0.2),
     World(odds=30.0, alike=-0.98),
     World(users=60, cost=300),
-    World(users=2000, cost=60),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Promises about users with several targets: intervals cover, and equal models get no verdict."""
+"""Promises about users: means over them cover, and equal models get no verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import unsample
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
 from unsample.answers._exact import UserValues
-from unsample.confidence import DirectMean
+from unsample.bounds import DirectMean
 from unsample.evidence import RankCounts, Targets
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all
@@ -22,7 +22,6 @@ pytestmark = [
 ]
 
 ITEMS, SAMPLED, USERS = 2000, 99, 600
-METRICS = ["Recall@50", "Recall@100", "NDCG@100", "Precision@100"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Crowd:
         share = betaincinv(0.6 - 0.01 * count[user], 2.0, level)
         return user, np.ceil(ITEMS * share).astype(np.int64).clip(1, ITEMS)
 
-    def truth(self, metrics: list[str] = METRICS, users: int = 400_000) -> dict[str, float]:
+    def truth(self, metrics: list[str], users: int = 400_000) -> dict[str, float]:
         """Return the metrics of very many such users."""
         user, ranks = self.draw(np.random.default_rng(1), users)
         # Ranks of one user may be equal here, which lists do not have: each counts as it is.
@@ -59,59 +58,25 @@ class Crowd:
         return f"1 to {self.most} targets, {self.shared:.0%} shared"
 
 
-CROWDS = [Crowd(1, 0.0)] + [Crowd(most, shared) for most in (3, 20) for shared in (0.0, 0.5, 1.0)]
-
-
-def _intervals(crowd: Crowd, size: int, *, honest: bool = True) -> dict[str, np.ndarray]:
-    """Return intervals by metric, one row for each set of users; who is not honest tells none."""
-    rng = np.random.default_rng(7)
-    rows: dict[str, list[tuple[float, float]]] = {name: [] for name in METRICS}
-    for _ in range(size):
-        user, full = crowd.draw(rng)
-        ranks = draw_sampled_ranks(full, items=ITEMS, sampled=SAMPLED, rng=rng)
-        told = user if honest else np.arange(len(user))
-        result = unsample.estimate(
-            ranks, items=ITEMS, sampled=SAMPLED, users=told, metrics=METRICS, method="mle",
-            candidates="unseen",
-        )  # fmt: skip
-        for name in METRICS:
-            rows[name].append(result[name].interval(kind="guaranteed"))
-    return {name: np.array(found) for name, found in rows.items()}
-
-
-def _coverages(crowd: Crowd, size: int, **how: bool) -> list[Finding]:
-    truth, found = crowd.truth(), _intervals(crowd, size, **how)
-    return [
-        coverage(
-            "intervals hold the metrics of users", f"{crowd}, {name}", *found[name].T, truth[name],
-            0.93,
-        )
-        for name in METRICS
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("crowd", CROWDS, ids=str)
-def test_intervals_hold_the_metrics_of_users(crowd, ledger):
-    keep(ledger(_coverages(crowd, simulations(200))))
-
-
-def test_targets_taken_for_users_fail_the_promise(ledger):
-    with pytest.raises(BrokenPromiseError, match="coverage"):
-        keep(ledger(_coverages(Crowd(20, 1.0), simulations(60), honest=False)))
+CROWDS = [Crowd(1, 0.0), Crowd(3, 0.5), Crowd(20, 0.0), Crowd(20, 1.0)]
 
 
 def _auc_interval(ranks, items, sampled, users=None, **options):
     """Return the interval of the AUC as `unsample.estimate` has it, without all the rest."""
     counts = RankCounts.from_ranks(ranks, items=items, sampled=sampled, users=users)
     (auc,) = parse_all("AUC")
-    return DirectMean.of(auc, counts.for_metric(auc)).interval(0.95, **options)
+    direct = DirectMean.of(auc, counts.for_metric(auc))
+    reach = 1.959964 * direct.error(**options)
+    return direct.value - reach, min(direct.value + reach, 1.0)
 
 
 def test_this_is_the_interval_that_estimates_have():
     user, full = Crowd(3, 0.5).draw(np.random.default_rng(0))
     ranks = draw_sampled_ranks(full, items=ITEMS, sampled=SAMPLED, rng=0)
     found = unsample.estimate(ranks, items=ITEMS, sampled=SAMPLED, users=user, metrics="AUC")
-    assert found["AUC"].interval() == _auc_interval(ranks, ITEMS, SAMPLED, users=user)
+    assert found["AUC"].interval() == pytest.approx(
+        _auc_interval(ranks, ITEMS, SAMPLED, users=user)
+    )
 
 
 def _means(crowd: Crowd, size: int, *, honest: bool = True) -> list[Finding]:
@@ -128,7 +93,7 @@ def _means(crowd: Crowd, size: int, *, honest: bool = True) -> list[Finding]:
 
 @pytest.mark.parametrize("crowd", CROWDS, ids=str)
 def test_the_auc_of_users_is_covered(crowd, ledger):
-    keep(ledger(_means(crowd, simulations(1500))))
+    keep(ledger(_means(crowd, simulations(400))))
 
 
 def test_targets_taken_for_users_fail_the_promise_of_the_auc(ledger):
@@ -151,7 +116,7 @@ def _own_catalogues(size: int, sampled_as: int = SAMPLED) -> list[Finding]:
 
 
 def test_the_auc_of_users_with_catalogues_of_their_own_is_covered(ledger):
-    keep(ledger(_own_catalogues(simulations(1000))))
+    keep(ledger(_own_catalogues(simulations(400))))
     with pytest.raises(BrokenPromiseError, match="coverage"):
         keep(ledger(_own_catalogues(simulations(100), sampled_as=SAMPLED + 3)))
 
@@ -162,7 +127,7 @@ def _verdicts(crowd: Crowd, size: int, *, honest: bool = True) -> list[Finding]:
     Of the AUC nothing is hidden by sampling, so that chance alone decides.
     """
     rng = np.random.default_rng(11)
-    wrong = dict.fromkeys([*METRICS, "AUC"], 0)
+    wrong = {"AUC": 0}
     for _ in range(size):
         models = {}
         for name in "AB":
@@ -172,7 +137,7 @@ def _verdicts(crowd: Crowd, size: int, *, honest: bool = True) -> list[Finding]:
             models[name] = Targets(ranks, ITEMS, SAMPLED, users=told)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = unsample.compare(models, metrics=list(wrong), method="mle", candidates="unseen")
+            found = unsample.compare(models, metrics=list(wrong))
         for name in wrong:
             wrong[name] += found.winner(name) is not None
     return [
@@ -196,7 +161,7 @@ def test_verdicts_on_targets_taken_for_users_fail_the_promise(ledger):
 
 def _normal(entry: unsample.answers.Estimate) -> tuple[float, float]:
     """Return the normal interval around a mean, which rare hits do not allow."""
-    half = 1.96 * entry.standard_error
+    half = 1.96 * entry.spread.error.population
     return entry.value - half, entry.value + half
 
 
@@ -210,7 +175,7 @@ def _rare(rate: float, users: int, size: int, *, honest: bool = True) -> list[Fi
         found = unsample.exact(ranks, items=1000, metrics=list(rows))
         for name, held in rows.items():
             entry = found[name]
-            held.append(entry.interval(kind="guaranteed") if honest else _normal(entry))
+            held.append(entry.interval() if honest else _normal(entry))
     mean = {"HR@10": rate, "NDCG@10": rate * float(np.mean(1.0 / np.log2(np.arange(2, 12))))}
     return [
         coverage("exact metrics of few or rare hits are covered",
@@ -242,7 +207,7 @@ def test_equal_models_of_few_users_get_no_verdict(users, ledger):
             )
             for name in "AB"
         }  # fmt: skip
-        found = unsample.compare(models, metrics=list(wrong), method="naive")
+        found = unsample.compare(models, metrics=list(wrong))
         for name in wrong:
             wrong[name] += found.winner(name) is not None
     limit = 0.05 + 2.0 * np.sqrt(0.05 * 0.95 / size)

@@ -15,12 +15,12 @@ from matplotlib.axes import Axes
 
 import unsample
 from unsample.errors import UnsampleWarning
-from unsample.estimators.prior import KINDS, shipped
-from unsample.estimators.prior._shapes import shapes_on
 from unsample.lab.bank import RankSet, load_bank
 from unsample.lab.datasets import load_ranks
 from unsample.law import RankGrid, draw_sampled_ranks
 from unsample.pages import plot_metric_curve, plot_plan
+from unsample.prior import KINDS, shipped
+from unsample.prior._shapes import shapes_on
 
 RECOMMENDERS = {
     "ease": "EASE",
@@ -144,9 +144,7 @@ def cost_of_designs() -> None:
 def from_printed_numbers() -> None:
     """Draw what four printed numbers tell about the whole curve."""
     printed = {"HR@1": "0.226", "HR@5": "0.562", "HR@10": "0.710", "NDCG@10": "0.448"}
-    result = unsample.published(
-        printed, items=3541, sampled=99, users=6040, candidates="unseen", method="mle"
-    )
+    result = unsample.published(printed, items=3541, sampled=99, users=6040, candidates="unseen")
     full_ranks = np.minimum(load_ranks("ml-1m", "ease").ranks, 3541)
     ax = plot_metric_curve(result, largest=1000, full_ranks=full_ranks)
     ax.figure.savefig(FOLDER / "published.svg", metadata=METADATA)
@@ -197,9 +195,9 @@ def negatives_of_graphs(sampled: int = 99) -> None:
         truth = unsample.exact(ranks, items=items, metrics=metrics)
         for ax, metric in zip(axes, metrics, strict=True):
             found = result[metric]
-            for kind, color in (("guaranteed", GREY), ("calibrated", TEAL)):
-                ends = found.interval(kind=kind)
-                ax.plot(ends, [height] * 2, color=color, lw=4, label=None if height else kind)
+            limits = {"bounds": found.bounds(), "interval": found.interval()}
+            for (name, ends), color in zip(limits.items(), (GREY, TEAL), strict=True):
+                ax.plot(ends, [height] * 2, color=color, lw=4, label=None if height else name)
             label = None if height else "truth"
             ax.plot(truth[metric].value, height, "o", color=ORANGE, label=label)
     for ax, metric in zip(axes, metrics, strict=True):

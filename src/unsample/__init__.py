@@ -23,14 +23,13 @@ _SURFACE = {
     "Estimates": "answers",
     "Evaluation": "answers",
     "Plan": "answers",
-    "Prior": "estimators.prior",
+    "Prior": "prior",
     "Published": "answers",
     "RankCounts": "evidence",
     "Read": "tables",
     "adapters": None,
     "audit": "answers",
     "compare": "answers",
-    "confidence": None,
     "designs": None,
     "errors": None,
     "estimate": "answers",
@@ -75,7 +74,6 @@ __all__ = [
 
 if TYPE_CHECKING:
     from unsample import adapters, designs, errors, estimators, lab, metrics
-    from unsample import confidence as confidence
     from unsample import law as law
     from unsample.answers import (
         Audit,
@@ -92,8 +90,8 @@ if TYPE_CHECKING:
         plan,
         published,
     )
-    from unsample.estimators.prior import Prior
     from unsample.evidence import RankCounts, sampled_ranks
+    from unsample.prior import Prior
     from unsample.tables import Read, sql
 
 

@@ -24,6 +24,7 @@ _UNIFORM = "leave it out: items must be drawn uniformly, and unsample.audit tell
 _GRAPH = "use kind='graph': other relevant items left out, metrics per target"
 _ONE_POOL = "say negatives='shared'; where each batch has its own items, intervals are then bounds"
 _SHAPE = "leave it out: what intervals assume follows from candidates, and bounds assume nothing"
+_INTERVAL = "intervals come from the prior, or are bounds: interval() and bounds() of an estimate"
 _SEED = "use read=unsample.Read(rng=...), which holds the seed and the tie rule"
 _PART = (
     "draw documents at random, and give the ranks among them to unsample.estimate with "
@@ -35,7 +36,8 @@ _RECIPE = "docs/libraries.md has a recipe"
 
 _BY_CHANCE = "ask for {}, of which it is a linear map; docs/graphs.md has the formula"
 
-_ONE_ERROR = "leave it out: standard errors are those of the delta method"
+_ONE_VALUE = "leave it out: models are compared by the posterior, printed numbers read by it"
+_ONE_ERROR = "leave it out: methods give a value, and intervals belong to the metric"
 
 #: What went, as it was written -> what to write instead.
 GONE: dict[str, str] = {
@@ -69,6 +71,14 @@ GONE: dict[str, str] = {
     "compare(shape=)": _SHAPE,
     "unsample estimate --shape": _SHAPE,
     "unsample compare --shape": _SHAPE,
+    "published(shape=)": _SHAPE,
+    "unsample published --shape": _SHAPE,
+    "published(sampler=)": _UNIFORM,
+    "unsample published --sampler": _UNIFORM,
+    "compare(method=)": _ONE_VALUE,
+    "unsample compare --method": _ONE_VALUE,
+    "published(method=)": _ONE_VALUE,
+    "unsample published --method": _ONE_VALUE,
     "estimate(rng=)": _SEED,
     "compare(rng=)": _SEED,
     "unsample estimate --probabilities": _UNEQUAL,
@@ -79,10 +89,10 @@ GONE: dict[str, str] = {
     # Planning.
     "plan(compare=)": _DIFFERENCE,
     "plan(power=)": _DIFFERENCE,
-    "plan(repeats=)": "leave it out: plan simulates as much as it needs",
-    "unsample plan --compare": "use --difference 5%, which goes by the standard error",
-    "unsample plan --power": "use --difference 5%, which goes by the standard error",
-    "unsample plan --repeats": "leave it out: plan simulates as much as it needs",
+    "plan(repeats=)": "leave it out: nothing is repeated",
+    "unsample plan --compare": "use --difference 5%, which asks the law of two models",
+    "unsample plan --power": "use --difference 5%, which asks the law of two models",
+    "unsample plan --repeats": "leave it out: nothing is repeated",
     "unsample compare --needed": "use unsample plan --difference 5%",
     # Errors.
     "estimate(errors=)": _ONE_ERROR,
@@ -113,6 +123,10 @@ GONE: dict[str, str] = {
     "unsample audit --exponent": "audit tells uniform draws from others alone",
     "unsample audit --level": "p-values are in the result, and its answers hold at 95 % together",
     "unsample audit --rng": "nothing is drawn at random any more: leave it out",
+    "Estimate.interval(kind=)": "leave it out: there is one interval, and bounds() beside it",
+    "unsample.Shape": _INTERVAL,
+    "unsample.confidence": _INTERVAL,
+    "unsample.estimators.Auto": "use method='auto' of unsample.estimate",
     "method='smooth'": "use method='auto', or the paper's 'mle'",
     #
     # Adapters.
@@ -131,7 +145,7 @@ GONE: dict[str, str] = {
     "unsample.designs.SampledRanks": "unsample.sampled_ranks returns the ranks alone",
     "unsample.designs.ranks_against": "give the scores to unsample.sampled_ranks",
     # Comparisons and pages.
-    "Comparison.supported_from(proven=)": "look at proven_from of Comparison.claims",
+    "Comparison.supported_from(proven=)": "leave it out: every verdict rests on the same chance",
     "Comparison.to_frame(table=)": "Comparison.to_dict() has the models, as standings",
     "unsample.pages.plot_places": "use unsample.pages.plot_comparison, which draws differences",
     #

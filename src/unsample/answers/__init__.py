@@ -4,12 +4,12 @@ from unsample.answers._audit import Audit, Finding, audit
 from unsample.answers._claims import Claim
 from unsample.answers._compare import compare
 from unsample.answers._comparison import Comparison, Difference, Standing
-from unsample.answers._duels import CORRECTIONS
 from unsample.answers._estimate import (
     DEFAULT_METHOD,
     estimate,
     estimate_counts,
 )
+from unsample.answers._estimates import Estimate, Estimates
 from unsample.answers._evaluate import (
     certified_targets,
     estimates_of,
@@ -21,15 +21,9 @@ from unsample.answers._notes import Note
 from unsample.answers._plan import plan
 from unsample.answers._planned import Plan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
-from unsample.answers._published import Published, published
-from unsample.answers._result import (
-    DEFAULT_LEVEL,
-    DEFAULT_METRICS,
-    Estimate,
-    Estimates,
-    Result,
-    percent,
-)
+from unsample.answers._published import Published, PublishedEstimate, published
+from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Result, percent
+from unsample.answers._verdicts import CORRECTIONS
 
 __all__ = [
     "CORRECTIONS",
@@ -48,6 +42,7 @@ __all__ = [
     "Note",
     "Plan",
     "Published",
+    "PublishedEstimate",
     "Result",
     "Standing",
     "audit",

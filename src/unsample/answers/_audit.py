@@ -20,7 +20,7 @@ from unsample._checks import FloatArray, IntArray, as_index, as_integer_array, c
 from unsample._gone import refuses_gone
 from unsample.answers._notes import Note
 from unsample.answers._result import Result, percent
-from unsample.confidence import holm
+from unsample.bounds import holm
 from unsample.designs import Excluded, as_excluded
 from unsample.errors import DesignError, InputError
 from unsample.tables import is_table, read_pairs

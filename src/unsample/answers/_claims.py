@@ -24,20 +24,12 @@ class Claim:
     cutoffs: tuple[int, ...]
     #: The least K from which on ``a`` wins at every K; None if it does not win at the largest.
     supported_from: int | None
-    #: The same if only proven verdicts count.
-    proven_from: int | None
 
     def __str__(self) -> str:
         looked = f"K = {', '.join(map(str, self.cutoffs))}"
         if self.supported_from is None:
             return f"{self.metric}@K: {self.a} and {self.b} are not told apart (of {looked})"
         found = f"from K = {self.supported_from} on"
-        if self.supported_from == self.proven_from:
-            found += ", proven"
-        elif self.proven_from is not None:
-            found += f", proven from K = {self.proven_from} on"
-        else:
-            found += ", by data sets like those that the prior was learned from"
         return f"{self.metric}@K: {self.a} is better than {self.b} {found} (of {looked})"
 
 
@@ -57,9 +49,8 @@ def claims_of(metrics: Sequence[Metric], differences: Iterable[Difference]) -> t
         top = steps[max(steps)]
         better, other = (a, b) if (top.winner or (a if top.value >= 0 else b)) == a else (b, a)
         won = {k: pair.winner == better for k, pair in steps.items()}
-        sure = {k: pair.proven == better for k, pair in steps.items()}
         cutoffs = tuple(sorted(steps))
-        found.append(Claim(label, better, other, cutoffs, _from_on(won), _from_on(sure)))
+        found.append(Claim(label, better, other, cutoffs, _from_on(won)))
     return tuple(found)
 
 

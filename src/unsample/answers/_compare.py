@@ -2,9 +2,8 @@
 
 The difference of two models in a sample has two errors. One is chance: other users, other sampled
 items. It shrinks with more users, and more so if both models have the same users. The other is what
-a sample cannot see: the top ranks of the two models may be distributed differently. The verdict
-allows for both. The result also says what follows from chance alone. That is the answer if sampling
-has the same bias for both models.
+a sample cannot see: the top ranks of the two models may be distributed differently. One law, the
+joint posterior of all models, has both, and every number here follows from it.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import as_rng, check_choice, check_level, suggest
+from unsample._checks import check_choice, check_level, suggest
 from unsample._gone import refuses_gone
-from unsample.answers._chances import Chances
-from unsample.answers._comparison import ALL, BEST, Comparison, listed_briefly
-from unsample.answers._duels import CORRECTIONS, Duels
-from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
+from unsample.answers._comparison import ALL, BEST, Comparison, Standing, listed_briefly
+from unsample.answers._estimate import estimate_counts
+from unsample.answers._estimates import Estimates
 from unsample.answers._given import (
     MODEL,
     USUAL,
@@ -32,16 +30,17 @@ from unsample.answers._given import (
     named_by_stem,
     possible_metrics,
 )
+from unsample.answers._laws import Laws
 from unsample.answers._model import Model
 from unsample.answers._notes import Note, warn_of
 from unsample.answers._paired import Pairing
-from unsample.answers._prior import SHIPPED
-from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
+from unsample.answers._prior import SHIPPED, as_prior
+from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, find_metric
+from unsample.answers._verdicts import CORRECTIONS, verdicts
 from unsample.errors import DesignError, InputError, MetricError
-from unsample.estimators import Estimator
-from unsample.estimators.prior import Prior
 from unsample.evidence import ModelCounts, size_on_grid
 from unsample.metrics import Metric
+from unsample.prior import Prior
 from unsample.tables import Read, is_table
 
 #: More models than this are compared only with the best one, unless all pairs are asked for.
@@ -62,7 +61,6 @@ def compare(
     candidates: str | None = None,
     kind: str | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    method: str | Estimator = DEFAULT_METHOD,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     by: str | None = None,
     read: Read = USUAL,
@@ -82,10 +80,9 @@ def compare(
         the numbers of a paper on the same data set. `RankCounts` cannot be paired, `ModelCounts` of
         all models can. Or one table of all models, with a column that names them; or a list of
         files, which are then named by their names without endings.
-    items, sampled, replacement, negatives, candidates, kind, metrics, method, prior, read
+    items, sampled, replacement, negatives, candidates, kind, metrics, prior, read
         As in `unsample.estimate`, the same for all models. If the models share the same negatives,
-        and it is known which item beats which target, the differences are more precise. The seed of
-        ``read`` also serves the chances of being the best.
+        and it is known which item beats which target, the differences are more precise.
     users
         The user of each rank: one sequence for all models, or one for each name. Models are paired
         by the users that they have in common, in any order. Without users, ranks with
@@ -106,11 +103,14 @@ def compare(
         Whether to take differences user by user. None: of users that two models have in common.
         True: an error unless all models have the same users.
 
-    >>> ranks = {"A": [1, 2, 2, 9] * 50, "B": [1, 2, 3, 20] * 50}
-    >>> compare(ranks, items=500, sampled=99, metrics="Recall@50").paired
-    True
+    >>> users = range(300)
+    >>> ranks = {"A": [1 + u**3 // 300_000 for u in users], "B": [1 + u**2 // 1_000 for u in users]}
+    >>> compare(ranks, items=3706, sampled=99, metrics="Recall@50").winner("Recall@50")
+    'A'
     """
     level = check_level(level)
+    if level <= 0.5:
+        raise InputError(f"level must be above 0.5, the chance of a coin, got {level:g}")
     check_choice("correction", correction, CORRECTIONS)
     given = Given(items, sampled, users, replacement, negatives, kind, read)
     several, notes = _named(models, by, given), list[Note]()
@@ -122,6 +122,7 @@ def compare(
     apart = pairing.unmatched or pairing.partly
     if paired and apart:
         raise InputError(f"paired needs the same users for every model, got {apart}")
+    held = as_prior(prior)
     estimates: dict[str, Estimates] = {}
     for model in loaded:
         if model.made is not None:
@@ -129,25 +130,19 @@ def compare(
             found: Estimates = model.made
         else:
             found = estimate_counts(
-                model.counts,
-                metrics=wanted,
-                method=method,
-                candidates=candidates,
-                prior=prior,
-                kind=kind,
+                model.counts, metrics=wanted, candidates=candidates, prior=held, kind=kind
             )
             filtered = given.filtered or (model.targets is not None and model.targets.filtered)
             found = replace(found, filtered=filtered)
         estimates[model.name] = found
         notes += found.notes
-    if paired is None and not all(model.published for model in loaded):
+    if paired is None and sum(not model.published for model in loaded) > 1:
         notes += _on_pairing(pairing)
-    duels = Duels(loaded, estimates, pairing, level, against, Chances.of(estimates, wanted))
+    laws = Laws(loaded, estimates, pairing)
     differences, standings = [], []
     for metric in wanted:
-        pairs = duels.verdicts(metric, correction)
-        differences += pairs
-        standings += duels.standings(metric, pairs, as_rng(read.rng))
+        differences += verdicts(laws, metric, against, level, correction)
+        standings += _standings(laws, metric, level)
     result = Comparison(
         wanted,
         estimates,
@@ -162,6 +157,19 @@ def compare(
     )
     warn_of(result.notes, stacklevel=3)
     return result
+
+
+def _standings(laws: Laws, metric: Metric, level: float) -> list[Standing]:
+    """Return the models, highest estimate first."""
+    best = laws.best(metric)
+    entries = {name: held[metric] for name, held in laws.estimates.items()}
+    rows = [
+        Standing(
+            metric.name, name, entry.value, *entry.interval(level), best.get(name), entry.source
+        )
+        for name, entry in entries.items()
+    ]
+    return sorted(rows, key=lambda row: -row.value)
 
 
 def _named(models: Any, by: str | None, given: Given) -> Mapping[str, Any]:
@@ -187,7 +195,7 @@ def _loaded(
 ) -> tuple[list[Model], Pairing]:
     """Return the models, and who is paired with whom."""
     loaded = [Model.of(name, source, given) for name, source in models.items()]
-    if any(model.labels is None for model in loaded):
+    if any(model.labels is None for model in loaded if not model.published):
         # If one model has no index, an index is of no use: rows are matched by position.
         loaded = [replace(model, labels=None) for model in loaded]
     if paired is False:

@@ -5,27 +5,28 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from unsample import metrics as _metrics
+from unsample._checks import check_level
 from unsample._gone import refuses_gone
 from unsample.answers._claims import Claim, claims_of
+from unsample.answers._estimates import Estimates
 from unsample.answers._evaluation import Evaluation
+from unsample.answers._laws import DifferenceLaw
 from unsample.answers._notes import Note
-from unsample.answers._result import Estimates, Result, find_metric, frame_of
+from unsample.answers._paired import INDEX, POSITION, USER
+from unsample.answers._result import DEFAULT_LEVEL, Result, find_metric, frame_of
+from unsample.errors import InputError
 from unsample.metrics import Metric
 
 #: Which pairs to compare, if no model is named: all, or the highest estimate with every other.
 ALL, BEST = "all", "best"
-#: What the users of two models are matched by.
-USER, INDEX, POSITION = "user", "index", "position"
 #: Longer lists of names are cut in sentences, and longer tables where people read them.
 _MOST_NAMES = 20
 _MOST_ROWS = 50
-#: Fields of a difference that are rounded in a data frame.
-_CHANCES = ("least", "most", "chance", "p_value")
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,21 @@ class Difference:
     value: float
     low: float
     high: float
-    #: The chance that ``a`` is truly better lies between these. The gap between them is not chance.
-    least: float
-    most: float
-    #: The chance that ``a`` is better, from these data and other data sets; without a prior, the
-    #: chance if sampling has the same bias for both models.
-    chance: float
-    #: How unlikely such data are if the verdict is wrong, corrected for the number of pairs.
-    p_value: float
+    #: The chance that ``a`` is better; None where one of them is known by its bounds alone.
+    chance: float | None
     #: The better model, or None if the data cannot decide.
     winner: str | None
-    #: The better model if that is proven: under the stated shape alone, without the prior.
-    proven: str | None = None
+    law: DifferenceLaw = field(repr=False, compare=False)
+    #: 1 or, for the difference of ``b`` and ``a`` as it was asked for, -1.
+    sign: int = field(default=1, repr=False)
+
+    def interval(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
+        """Return (low, high), each end with this chance: both hold with ``2 level - 1``.
+
+        So it excludes 0 exactly where the chance that one model is better passes the level.
+        """
+        low, high = self.law.interval(two_sided(level))
+        return (low, high) if self.sign > 0 else (-high, -low)
 
     def reversed(self) -> Difference:
         """Return ``b`` minus ``a``."""
@@ -60,24 +64,26 @@ class Difference:
             value=-self.value,
             low=-self.high,
             high=-self.low,
-            least=1.0 - self.most,
-            most=1.0 - self.least,
-            chance=1.0 - self.chance,
+            chance=None if self.chance is None else 1.0 - self.chance,
+            sign=-self.sign,
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of one entry of the JSON output."""
+        hidden = ("law", "sign")
+        return {name: value for name, value in vars(self).items() if name not in hidden}
+
     def __str__(self) -> str:
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
-        facts = f"difference {self.value:+.4f}, [{self.low:+.4f}, {self.high:+.4f}], {p}"
+        ahead = self.value >= 0 if self.winner is None else self.winner == self.a
+        first = self if ahead else self.reversed()
+        verdict = f"{first.a} and {first.b} cannot be told apart"
         if self.winner is not None:
-            loser = self.b if self.winner == self.a else self.a
-            won = max(self.chance, 1.0 - self.chance)
-            how = "" if self.proven else f" with a chance of {_percent(won)}"
-            return f"{self.winner} beats {loser} on {self.metric}{how}: {facts}"
-        first = self if self.value >= 0 else self.reversed()
-        return (
-            f"{first.a} and {first.b} cannot be told apart on {self.metric}: {facts}; {first.a} is "
-            f"ahead with a chance of {_percent(first.chance)}"
-        )
+            verdict = f"{first.a} beats {first.b}"
+        elif first.low > 0:
+            verdict = f"{first.a} is ahead of {first.b}, not surely enough for so many pairs,"
+        chance = "" if first.chance is None else f", chance {percent_of(first.chance)}"
+        facts = f"difference {first.value:+.4f}, [{first.low:+.4f}, {first.high:+.4f}]"
+        return f"{verdict} on {self.metric}: {facts}{chance}"
 
 
 @dataclass(frozen=True)
@@ -89,9 +95,10 @@ class Standing:
     value: float
     low: float
     high: float
-    least: float
-    most: float
-    chance: float
+    #: The chance of being the best; None where some model is known by its bounds alone.
+    chance: float | None
+    #: Where the interval comes from: ``"prior"``, ``"bounds"`` or ``"mean"``.
+    source: str
 
 
 _Row = TypeVar("_Row", Difference, Standing)
@@ -115,6 +122,14 @@ class Comparison(Result):
     #: ``"all"`` pairs, ``"best"`` (the highest estimate with every other model), or a model.
     against: str = ALL
     library: str | None = None
+
+    @property
+    def level_of_both(self) -> float:
+        """Return how surely both ends of a difference's interval hold together, in percent.
+
+        Each end alone holds at ``level``, so that it excludes 0 exactly where a chance passes it.
+        """
+        return round(100.0 * (2.0 * self.level - 1.0), 6)
 
     @property
     def paired(self) -> bool:
@@ -153,13 +168,8 @@ class Comparison(Result):
             why = f"pairs were taken against {self.against!r}"
         raise KeyError(f"no difference of {a} and {b} on {name}; {why}")
 
-    def chance(self, a: str, b: str, metric: str | Metric) -> float:
-        """Return the chance that ``a`` is better than ``b``.
-
-        It is calibrated on data sets that the prior was not learned from. Without a prior, it is
-        the chance if sampling has the same bias for both models. If only the shape of P(R) is
-        assumed, the chance is between ``least`` and ``most`` of `difference`.
-        """
+    def chance(self, a: str, b: str, metric: str | Metric) -> float | None:
+        """Return the chance that ``a`` is better than ``b``; None where it is withheld."""
         return self.difference(a, b, metric).chance
 
     def winner(self, metric: str | Metric) -> str | None:
@@ -178,7 +188,7 @@ class Comparison(Result):
     def supported_from(self, a: str, b: str, metric: str = "Recall") -> int | None:
         """Return the least compared K such that ``a`` beats ``b`` there and at all larger K.
 
-        Return None if there is no such K. `claims` also tell from which K on it is proven.
+        Return None if there is no such K.
         """
         self.difference(a, b, self._at_some_k(metric))
         for claim in self.claims:
@@ -238,30 +248,27 @@ class Comparison(Result):
         best = self.winner(metric)
         if best is not None:
             beaten = [row.model for row in (leader, *others) if row.model != best]
-            pairs = [self.difference(best, other, metric) for other in beaten]
-            if not all(pair.proven for pair in pairs):
-                least = _percent(min(pair.chance for pair in pairs))
-                least += "" if least.startswith("more") else " or more"
-                return (
-                    f"{best} has the highest full-catalogue {metric} ({sure}): it beats "
-                    f"{listed_briefly(beaten)} with a chance of {least} each, "
-                    "judged by data sets like those that the prior was learned from."
-                )
-            closest = min(pairs, key=lambda pair: pair.low)
+            closest = min(
+                (self.difference(best, other, metric) for other in beaten),
+                key=lambda each: each.low,
+            )
             return (
                 f"{best} has the highest full-catalogue {metric} ({sure}): it beats "
-                f"{listed_briefly(beaten)}, by at least {closest.low:.4f} ({share} interval of the "
-                f"smallest difference, to {closest.b}: [{closest.low:.4f}, {closest.high:.4f}])."
+                f"{listed_briefly(beaten)}; the smallest difference, to {closest.b}, is "
+                f"{closest.value:.4f} [{closest.low:.4f}, {closest.high:.4f}]."
             )
         lost = self._losers(metric)
         rivals = [row.model for row in others if row.model not in lost]
         if leader.model in lost or not rivals:
             return f"No model can be called the best on {metric}."
-        return (
-            f"This sample cannot tell which of {listed_briefly([leader.model, *rivals])} has the "
-            f"highest full-catalogue {metric} ({share}). {leader.model} has the highest estimate "
-            f"({leader.value:.4f}) and is the best with a chance of {_percent(leader.chance)}."
+        text = (
+            f"{listed_briefly([leader.model, *rivals])} cannot be told apart by their "
+            f"full-catalogue {metric} ({sure})"
         )
+        if lost:
+            beaten = [row.model for row in others if row.model in lost]
+            text += f"; {listed_briefly(beaten)} {'is' if len(beaten) == 1 else 'are'} beaten"
+        return f"{text}."
 
     def _losers(self, metric: str) -> set[str]:
         """Return the models that some other model beats."""
@@ -288,18 +295,19 @@ class Comparison(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each difference."""
-        return [dict(vars(pair)) for pair in self.differences]
+        return [pair.to_dict() for pair in self.differences]
 
     @refuses_gone
     def to_frame(self, backend: str | None = None) -> Any:
         """Return a data frame with a row for each difference.
 
-        Chances and p-values are rounded to six decimals, because smaller ones only say that they
-        are small. `to_dict` has all digits. ``backend`` is as in `Result.to_frame`.
+        Chances are rounded to six decimals, because smaller ones only say that they are small.
+        `to_dict` has all digits. ``backend`` is as in `Result.to_frame`.
         """
         rows = self.rows()
         for row in rows:
-            row.update({name: round(row[name], 6) for name in _CHANCES})
+            if row["chance"] is not None:
+                row["chance"] = round(row["chance"], 6)
         return frame_of(rows, backend or self.library)
 
     def to_dict(self) -> dict[str, Any]:
@@ -336,7 +344,13 @@ def listed_briefly(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _percent(chance: float) -> str:
-    if chance > 0.995:
-        return "more than 99 %"
-    return f"{100 * chance:.0f} %"
+def two_sided(level: float) -> float:
+    """Return the level of an interval each of whose ends has this chance."""
+    if check_level(level) <= 0.5:
+        raise InputError(f"level must be above 0.5 for a verdict, got {level:g}")
+    return 2.0 * level - 1.0
+
+
+def percent_of(chance: float) -> str:
+    """Return a chance in percent, as people read it."""
+    return "more than 99 %" if chance > 0.995 else f"{100 * chance:.0f} %"

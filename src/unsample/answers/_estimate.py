@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy.typing as npt
 
+from unsample import estimators as _estimators
+from unsample import metrics as _metrics
+from unsample._checks import check_choice
 from unsample._gone import refuses_gone
 from unsample.answers._doubts import doubts
-from unsample.answers._fits import DeltaErrors, fitted
+from unsample.answers._estimates import (
+    AUTO,
+    BOUNDS,
+    FEWEST_USERS,
+    MEAN,
+    Estimate,
+    Estimates,
+    entry_of,
+)
 from unsample.answers._given import USUAL, Given, library_of, possible_metrics
 from unsample.answers._notes import Note, warn_of
-from unsample.answers._prior import SHIPPED
-from unsample.answers._question import Question
-from unsample.answers._result import DEFAULT_METRICS, Estimates
-from unsample.confidence import Certainty, PooledCertainty
-from unsample.estimators import Estimator, Observed
-from unsample.estimators.prior import Prior
+from unsample.answers._prior import SHIPPED, as_methods, as_prior, prior_kind
+from unsample.answers._result import DEFAULT_METRICS
+from unsample.answers._spread import Certain, MeanSpread
+from unsample.bounds import Bounds, DirectMean, MeanError
+from unsample.estimators import CANDIDATES, Estimator, Fit, Observed
 from unsample.evidence import RankCounts, Targets
+from unsample.law import RankDistribution
 from unsample.metrics import Metric
+from unsample.prior import Posterior, Prior
 from unsample.tables import Read
 
-DEFAULT_METHOD = "auto"
+DEFAULT_METHOD = AUTO
 
 
 # What comes back follows from what comes in; which arguments there are, the function says.
@@ -83,8 +94,7 @@ def estimate(
     candidates
         ``"unseen"`` if the items a user had already seen were left out of the candidates,
         ``"all"`` if they were among them. Sampled ranks cannot tell this at small K, and
-        intervals are narrower when it is given. Without it, intervals allow for either, and
-        methods that depend on it assume ``"unseen"``.
+        intervals are narrower when it is given. Without it, intervals allow for either.
     kind
         The kind of evaluation: ``"recommendation"``, ``"repeats"`` if people choose again what
         they chose before (baskets, sessions, songs), or ``"graph"`` for knowledge graphs: the other
@@ -94,11 +104,12 @@ def estimate(
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
         Names from `unsample.estimators.REGISTRY` such as ``"mle"`` or ``"bv(gamma=0.01)"``; by
-        default ``"auto"``, which chooses from the data.
+        default ``"auto"``, the value of the posterior. The methods of papers give a value and P(R);
+        intervals belong to the metric, and are the same for all methods.
     prior
-        What other data sets say about P(R), for ``auto`` and for calibrated intervals: by default
-        the prior in the package; or your own `Prior`, or its file. With None no prior is used:
-        ``auto`` is then ``mle``, and intervals are the guaranteed ones.
+        What other data sets say about P(R), for ``auto`` and for intervals: by default the prior in
+        the package; or your own `Prior`, or its file. With None no prior is used: ``auto`` is then
+        ``mle``, and intervals are the bounds.
     by
         A column of the table, such as ``"model"``, for an estimate of each of its values.
     read
@@ -110,9 +121,10 @@ def estimate(
     Estimates
         The metrics; a dict of them by name if there is a dict of sources, or ``by``.
 
-    >>> result = estimate([1, 1, 2, 5, 40] * 20, items=3706, sampled=99, metrics="Recall@50")
+    >>> ranks = [1 + user**3 // 300_000 for user in range(300)]
+    >>> result = estimate(ranks, items=3706, sampled=99, metrics="Recall@50")
     >>> round(result["Recall@50"].value, 1), result["Recall@50"].resolved
-    (0.5, True)
+    (0.3, True)
     """
     given = Given(items, sampled, users, replacement, negatives, kind, read)
     filtered = given.filtered or (isinstance(ranks, Targets) and ranks.filtered)
@@ -140,17 +152,33 @@ def estimate_counts(
     Callers that print warnings themselves need no others. To filter warnings is not safe in
     threads: filters belong to the whole process, and one thread's change would stay for the others.
     """
-    possible = possible_metrics(metrics, counts)
-    question = Question.parse(possible, method, candidates, None, prior, kind)
+    if candidates is not None:
+        check_choice("candidates", candidates, CANDIDATES)
+    wanted = _metrics.parse_all(possible_metrics(metrics, counts))
+    held, chosen = as_prior(prior), prior_kind(kind, candidates)
+    methods = as_methods(method, held)
+    for each in methods.values():
+        if each is not None:
+            each.require(wanted)
     parts = [
-        _answered(replace(question, metrics=same), weighed)
-        for weighed, same in _weighed(counts, question.metrics)
+        _Part.of(weighed, same, methods, held, chosen, candidates)
+        for weighed, same in weighed_apart(counts, wanted)
     ]
-    found = _together(parts, question.metrics, counts) if counts.several else parts[0]
-    return replace(found, notes=(*doubts(counts, question.metrics), *found.notes))
+    by_name = {(entry.method, entry.metric.name): entry for part in parts for entry in part.entries}
+    # P(R) is that of a metric to which all relevant items of a user count the same, if any.
+    alike = [part for part in parts if part.metrics[0].family.weighs_alike] or parts[:1]
+    notes = list(doubts(counts, wanted))
+    notes += [Note("biased", each.caution) for each in methods.values() if each and each.caution]
+    return Estimates(
+        tuple(by_name[name, metric.name] for name in methods for metric in wanted),
+        counts,
+        alike[0].distributions,
+        tuple(dict.fromkeys([*notes, *(note for part in parts for note in part.notes)])),
+        candidates,
+    )
 
 
-def _weighed(
+def weighed_apart(
     counts: RankCounts, metrics: tuple[Metric, ...]
 ) -> list[tuple[RankCounts, tuple[Metric, ...]]]:
     """Return counts for each way to weigh targets, with the metrics that weigh them in this way."""
@@ -162,67 +190,140 @@ def _weighed(
     return [(weighed, tuple(same)) for weighed, same in found.values()]
 
 
-def _together(parts: list[Estimates], metrics: tuple[Metric, ...], counts: RankCounts) -> Estimates:
-    """Return one result from the results of metrics that weigh targets differently."""
-    entries = [entry for part in parts for entry in part.entries]
-    methods = parts[0].methods
-    order = {metric.name: place for place, metric in enumerate(metrics)}
-    entries.sort(key=lambda entry: (methods.index(entry.method), order[entry.metric.name]))
-    notes = dict.fromkeys(note for part in parts for note in part.notes)
-    # P(R) is that of a metric to which all relevant items of a user count the same, if any.
-    alike = [part for part in parts if part.metrics[0].family.weighs_alike]
-    return replace(
-        parts[0],
-        entries=tuple(entries),
-        counts=counts,
-        notes=tuple(notes),
-        distributions=alike[0].distributions if alike else {},
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What is asked about metrics that all weigh targets in the same way as the counts."""
+
+    counts: RankCounts
+    metrics: tuple[Metric, ...]
+    entries: tuple[Estimate, ...]
+    distributions: Mapping[str, RankDistribution]
+    notes: tuple[Note, ...]
+
+    @classmethod
+    def of(
+        cls,
+        counts: RankCounts,
+        metrics: tuple[Metric, ...],
+        methods: Mapping[str, Estimator | None],
+        prior: Prior | None,
+        kind: str | None,
+        candidates: str | None,
+    ) -> _Part:
+        """Answer with one posterior, and one fit of each method of a paper."""
+        cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in metrics]
+        observed = Observed.prepare(counts, cutoffs=cutoffs)
+        known = bool(counts.known.all())
+        posterior = None
+        if prior is not None and not known:
+            posterior = Posterior.of(counts, prior, kind=kind, candidates=candidates)
+        fits = {
+            name: _estimators.fit_by_sizes(each, observed, metrics)
+            for name, each in methods.items()
+            if each is not None and not known
+        }
+        learned = None if posterior is None else posterior.curve()
+        curves = {name: fits[name].distribution if name in fits else learned for name in methods}
+        bounds = None if known else Bounds.of(counts, cutoffs)
+        entries, notes = [], _on_fits(fits, metrics)
+        for place, metric in enumerate(metrics):
+            if bounds is None:
+                first = _of_known(metric, counts, observed)
+            else:
+                first = entry_of(metric, counts, bounds, posterior)
+            unbiased = known or DirectMean.of(metric, counts) is not None
+            for name in methods:
+                value, solver = first.value, ""
+                if name in fits and not unbiased:
+                    value = counts.scale * float(fits[name].values[0, place])
+                    value = min(value, counts.ceiling(metric))
+                    solver = str(fits[name].certificate)
+                entry = replace(first, method=name, value=value, solver=solver)
+                entries.append(entry)
+                notes += _outside(entry)
+        if bounds is not None:
+            notes += _on_bounds(counts, bounds, posterior, entries)
+        kept = {name: curve for name, curve in curves.items() if curve is not None}
+        return cls(counts, metrics, tuple(entries), kept, tuple(notes))
+
+
+def _of_known(metric: Metric, counts: RankCounts, observed: Observed) -> Estimate:
+    """Return the metric of users whose ranks are all known."""
+    direct = DirectMean.of(metric, counts)
+    values = observed.known_weights([metric])[:, 0] if direct is None else direct.values
+    value = counts.scale * float(counts.weight @ values) / float(counts.weight.sum())
+    spread = MeanSpread(value, MeanError.of_cells(values, counts, metric))
+    limits = spread.interval(0.95)
+    return Estimate(metric, "", value, MEAN, spread, Certain(value), limits, counts)
+
+
+# -- notes ---------------------------------------------------------------------------------------
+
+
+def _on_fits(fits: Mapping[str, Fit], metrics: Sequence[Metric]) -> list[Note]:
+    """Return what is to be known of the methods of papers."""
+    notes = []
+    for name, fit in fits.items():
+        if not fit.certificate.usable:
+            text = (
+                f"{name} did not converge on the data ({fit.certificate}): do not rely on its "
+                "values, and use another method, for instance auto"
+            )
+            notes.append(Note("unconverged", text))
+        moved = [
+            f"{metric.name} = {fit.smooth_values[0, place]:.6g}"
+            for place, metric in enumerate(metrics)
+            if fit.clipped[place]
+        ]
+        if moved:
+            text = (
+                f"{name} gave {', '.join(moved)}, outside the metric's range, and was clipped "
+                "into it: the method is linear in the counts and too noisy for these data; use "
+                "auto or mle"
+            )
+            notes.append(Note("clipped", text))
+    return notes
+
+
+def _outside(entry: Estimate) -> list[Note]:
+    """Return a note if a value is outside its bounds: then the method is wrong."""
+    low, high = entry.limits
+    if low - 1e-9 <= entry.value <= high + 1e-9 or entry.method == "naive":
+        return []
+    text = (
+        f"{entry.method} gives {entry.metric} = {entry.value:.4g}, outside the bounds {low:.4g} .. "
+        f"{high:.4g}, which hold whatever P(R) is: do not rely on it"
     )
+    return [Note("outside", text)]
 
 
-def _answered(question: Question, counts: RankCounts) -> Estimates:
-    """Answer a question about metrics that all weigh targets in the same way as the counts."""
-    cutoffs = question.cutoffs(counts.largest_catalogue)
-    observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=question.usual_candidates)
-    known = bool(counts.known.all())
-    certainty = None if known else Certainty.of(counts, cutoffs, question.shape)
-    fits = {str(each): fitted(each, observed, question.metrics) for each in question.methods}
-    return question.answer(
-        Estimates,
-        counts,
-        fits,
-        certainty,
-        DeltaErrors(observed, question),
-        remedy=_remedy(counts),
-        data="the data",
-        misfit="fits these sampled ranks: items, sampled,",
-        calibrated=question.calibrated(observed),
-        notes=[
-            *_on_shared(certainty),
-            *(
-                Note(
-                    "unconverged",
-                    f"{name} did not converge on the data ({fit.certificate}): do not rely on its "
-                    "values, and use another method, for instance auto",
-                )
-                for name, fit in fits.items()
-                if not fit.certificate.usable
-            ),
-        ],
+def _on_bounds(
+    counts: RankCounts, bounds: Bounds, posterior: Posterior | None, entries: Sequence[Estimate]
+) -> list[Note]:
+    """Return why intervals are the bounds, if any are."""
+    if not bounds.feasible:
+        text = (
+            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
+            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
+        )
+        return [Note("refuted", text)]
+    if all(entry.source != BOUNDS for entry in entries):
+        return []
+    if counts.shared is not None and not counts.shared.known:
+        text = (
+            "targets share their sampled items, and it is not known which item beats which target: "
+            "the intervals are bounds, which allow for any dependence, and are wide; record "
+            "outcomes by item (rows of user, item, score, target), or draw items for each target"
+        )
+        return [Note("shared", text)]
+    if counts.effective_users < FEWEST_USERS:
+        text = f"{counts.users:,} users are few: the intervals are bounds, valid for any number"
+        return [Note("few users", text)]
+    if posterior is None:
+        return []
+    text = (
+        "these sampled ranks are unlike those of the data sets that the prior was learned from: "
+        "the intervals are bounds, which hold whatever P(R) is; check items, sampled, ties and how "
+        "items were drawn"
     )
-
-
-def _on_shared(certainty: Certainty | None) -> list[Note]:
-    """Return a note if targets share their items and the dependence is not known."""
-    if isinstance(certainty, PooledCertainty) and certainty.caveat:
-        return [Note("shared", certainty.caveat)]
-    return []
-
-
-def _remedy(counts: RankCounts) -> str:
-    """Return advice on what would resolve a metric."""
-    top = math.ceil(counts.blind_rank - 1e-9)
-    return (
-        f"on average one sampled item falls into the top {top:,}: more sampled items help, more "
-        "targets do not"
-    )
+    return [Note("unlike", text)]

@@ -23,11 +23,12 @@ from unsample.answers._chosen import default_design, of_samples, refuse_with_des
 from unsample.answers._compare import comparable, compare
 from unsample.answers._comparison import Comparison
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
+from unsample.answers._estimates import Estimates
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._guided import guided_targets
 from unsample.answers._notes import Note, warn_of
-from unsample.answers._result import DEFAULT_METRICS, Estimates
+from unsample.answers._result import DEFAULT_METRICS
 from unsample.designs import (
     LARGEST_ORDER,
     Candidates,

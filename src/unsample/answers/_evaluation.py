@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.answers._result import Estimates
+from unsample.answers._estimates import Estimates
 from unsample.designs import Design, Findings
 from unsample.evidence import Targets
 

@@ -19,11 +19,12 @@ from unsample._checks import (
 )
 from unsample._gone import refuses_gone
 from unsample.answers._doubts import beyond_items
+from unsample.answers._estimates import MEAN, Estimate, Estimates
 from unsample.answers._notes import warn_of
-from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates
-from unsample.confidence import MeanError
+from unsample.answers._result import DEFAULT_METRICS
+from unsample.answers._spread import Certain, MeanSpread
+from unsample.bounds import MeanError
 from unsample.errors import DesignError, InputError, RankError
-from unsample.estimators import CLOSED_FORM
 from unsample.evidence import (
     RankCounts,
     Targets,
@@ -124,18 +125,15 @@ def exact_targets(
     """Return what `exact` returns, for targets with full ranks known as far as metrics need."""
     wanted = _metrics.parse_all(metrics)
     users = UserValues.of(found, wanted, relevance)
-    errors = {
-        NAME: tuple(
-            MeanError.of(users.totals[:, place], users.weights, metric)
-            for place, metric in enumerate(wanted)
-        )
-    }
-    entries = tuple(
-        Estimate(metric, NAME, float(value), True, CLOSED_FORM, None, True, False, errors, place)
-        for place, (metric, value) in enumerate(zip(wanted, users.means, strict=True))
-    )
+    entries = []
+    for place, (metric, mean) in enumerate(zip(wanted, users.means, strict=True)):
+        value = float(mean)
+        spread = MeanSpread(value, MeanError.of(users.totals[:, place], users.weights, metric))
+        limits = spread.interval(0.95)
+        own = Certain(value)
+        entries.append(Estimate(metric, NAME, value, MEAN, spread, own, limits, found.counts))
     return Estimates(
-        entries,
+        tuple(entries),
         found.counts,
         {NAME: _as_distribution(found.counts)},
         filtered=found.filtered,

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
+from unsample.answers._estimates import BOUNDS, MEAN, Estimate, Estimates
 from unsample.answers._exact import UserValues
 from unsample.answers._notes import Note
-from unsample.answers._result import Estimate, Estimates
-from unsample.confidence import FEW_DRAWN, Drawn, DrawnError
+from unsample.answers._spread import DrawnSpread, MeanSpread
+from unsample.bounds import FEW_DRAWN, Drawn, DrawnError
 from unsample.designs import Findings
-from unsample.estimators import CLOSED_FORM
 from unsample.evidence import number_users
 from unsample.metrics import Metric
 
@@ -48,19 +48,20 @@ def guided_targets(
         DrawnError.of_drawn(drawn, low[:, place], high[:, place], values.totals[:, place], metric)
         for place, metric in enumerate(metrics)
     ]
-    errors = {NAME: tuple(error for _, error in found_each)}
     entries = []
-    for place, (metric, (value, error)) in enumerate(zip(metrics, found_each, strict=True)):
-        resolved = error.stake <= 0.0 or drawn.users >= FEW_DRAWN
-        certain = (CLOSED_FORM, None, True, False)
-        entries.append(Estimate(metric, NAME, value, resolved, *certain, errors, place))
+    for metric, (value, error) in zip(metrics, found_each, strict=True):
+        spread, own = MeanSpread(value, error), DrawnSpread(value, error)
+        # From a few drawn users there are limits that hold, but no law of a mean.
+        source = BOUNDS if drawn.users < FEW_DRAWN and error.stake > 0.0 else MEAN
+        limits = spread.interval(0.95)
+        entries.append(Estimate(metric, NAME, value, source, spread, own, limits, found.ranges))
+    few = any(entry.source == BOUNDS for entry in entries)
     return Estimates(
         tuple(entries),
         found.ranges,
         {},
-        notes=() if all(entry.resolved for entry in entries) else (_unresolved(drawn),),
+        notes=(_unresolved(drawn),) if few else (),
         filtered=found.filtered,
-        explanations={NAME: _explained(drawn)},
     )
 
 
@@ -88,14 +89,6 @@ def _apart(user: IntArray, ranks: IntArray) -> IntArray:
     apart = np.empty_like(ranks)
     apart[order] = greatest + place
     return apart
-
-
-def _explained(drawn: Drawn) -> str:
-    left = int(np.isin(drawn.stratum, drawn.open_strata).sum())
-    return (
-        f"{len(drawn.known) - left:,} users known for certain; of the other {left:,}, "
-        f"{drawn.users:,} drawn at random and ranked in full stand for all"
-    )
 
 
 def _unresolved(drawn: Drawn) -> Note:

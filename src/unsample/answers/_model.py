@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
+from unsample.answers._estimates import Estimates
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._given import Given
 from unsample.answers._published import Published
-from unsample.answers._result import Estimates
 from unsample.errors import InputError
 from unsample.evidence import RankCounts, Targets, distinct_rows, distinct_users
 

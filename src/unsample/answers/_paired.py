@@ -8,17 +8,20 @@ known, pairs of cells of the same user (`ModelCounts.between`) give the same pro
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.answers._comparison import INDEX, POSITION, USER
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._model import Model
 from unsample.evidence import PairCounts, RankCounts, deviations_of_mean
 from unsample.metrics import Metric
+
+#: What the users of two models are matched by.
+USER, INDEX, POSITION = "user", "index", "position"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class Pairing:
     #: The place of each model's users among all users, if targets are in memory.
     places: Mapping[str, IntArray] = field(default_factory=dict)
     #: Pairs of cells of the same user, if only counts are known.
-    between: Mapping[tuple[str, str], PairCounts] = field(default_factory=dict)
+    counted: Mapping[tuple[str, str], PairCounts] = field(default_factory=dict)
     #: What users are matched by; empty if they are not.
     matched: str = ""
     #: Why users are not matched, and which two models share only some of them; else empty.
@@ -77,7 +80,8 @@ class Pairing:
 
     @classmethod
     def of_models(cls, models: list[Model]) -> Pairing:
-        """Return the users of models whose targets are in memory."""
+        """Return the users of models whose targets are in memory; printed numbers have none."""
+        models = [model for model in models if not model.published]
         unmatched = _why_unmatched(models)
         if unmatched:
             return cls(unmatched=unmatched)
@@ -94,11 +98,27 @@ class Pairing:
         return cls(places, {}, _matched(models[0]), "", _partly(models, common))
 
     def __bool__(self) -> bool:
-        return bool(self.places or self.between)
+        return bool(self.places or self.counted)
 
     @property
     def _everyone(self) -> int:
         return 1 + max(int(each.max()) for each in self.places.values())
+
+    def between(self, models: Sequence[Model]) -> Mapping[tuple[str, str], PairCounts]:
+        """Return the pairs of targets of one user, of each two models."""
+        if self.counted or not self.places:
+            names = {model.name for model in models}
+            return {pair: each for pair, each in self.counted.items() if {*pair} <= names}
+        sides = {}
+        for model in models:
+            if model.name not in self.places:
+                continue
+            cells, place = model.cells
+            sides[model.name] = self.places[model.name][model.keys[1]], cells[place]
+        return {
+            (a, b): PairCounts.of_users(*sides[a], other=sides[b])
+            for a, b in combinations(sides, 2)
+        }
 
     def of_totals(self, model: Model, totals: FloatArray) -> Added | None:
         """Return what users add, given the sum of each user's own; None if that is not known."""
@@ -130,20 +150,13 @@ class Pairing:
             return few * float(a.by_user @ b.by_user)
         if a.counts is None or b.counts is None:
             return 0.0
-        if (a.name, b.name) in self.between:
-            both = self.between[a.name, b.name]
+        if (a.name, b.name) in self.counted:
+            both = self.counted[a.name, b.name]
             return few * a.counts.covariance_of_means(a.scores, b.counts, b.scores, both)
-        if (b.name, a.name) in self.between:
-            both = self.between[b.name, a.name]
+        if (b.name, a.name) in self.counted:
+            both = self.counted[b.name, a.name]
             return few * b.counts.covariance_of_means(b.scores, a.counts, a.scores, both)
         return 0.0
-
-    def error_of_difference(self, a: Added, b: Added) -> float:
-        """Return the standard error of the difference of two means."""
-        if a.by_user is not None and b.by_user is not None:
-            apart = a.by_user - b.by_user
-            return math.sqrt(math.sqrt(a.few * b.few) * float(apart @ apart))
-        return math.sqrt(max(a.variance + b.variance - 2.0 * self.covariance(a, b), 0.0))
 
     def correlation(self, a: Added, b: Added) -> float:
         """Return the correlation of two means; 0 where one of them does not vary."""
@@ -167,10 +180,10 @@ def _partly(models: list[Model], common: Mapping[str, int]) -> str:
 def _why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or an empty text if they can."""
     for model in models:
-        if model.published:
-            return f"printed numbers of {model.name}, which do not know users"
         if model.targets is None:
             return f"RankCounts for {model.name}, which do not know users"
+    if len(models) < 2:
+        return "there are no two models whose users are known"
     reasons = (_why_apart(models[0], model) for model in models[1:])
     return next(filter(None, reasons), "")
 

@@ -1,8 +1,9 @@
 """`plan`: which design to use in an evaluation, before anything is scored.
 
-Exact designs on a part of the users have the error of drawing these users, a formula. Fixed samples
-have the interval that `estimate` gives for the histogram that P(R) leads one to expect. Guided
-designs are simulated on ranks drawn from P(R), by the code that `evaluate` runs.
+Exact designs on a part of the users have the error of drawing these users, a formula. A fixed
+sample has the interval that `estimate` gives for the histogram that P(R) leads one to expect, and
+tells apart what the law of two models with that histogram tells apart. A guided design runs once,
+on ranks drawn from P(R).
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ import contextlib
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,38 +30,35 @@ from unsample._checks import (
     check_real,
 )
 from unsample._gone import refuses_gone
-from unsample.answers._estimate import estimate_counts
+from unsample.answers._comparison import two_sided
+from unsample.answers._estimates import FEWEST_USERS
 from unsample.answers._evaluate import estimates_of
 from unsample.answers._guess import draw_ranks, expected_counts, from_pilot, power_law, usual_k
 from unsample.answers._planned import Outcome, Plan
 from unsample.answers._result import DEFAULT_LEVEL
+from unsample.bounds import Bounds, quantile
 from unsample.designs import Certified, Design, Exact, Findings, Fixed, Guided
 from unsample.errors import BudgetError, DesignError, InputError, MetricError
 from unsample.estimators import CANDIDATES
 from unsample.evidence import RankCounts
 from unsample.law import LARGEST_URN, Law, RankDistribution, bin_weights, mean_over
 from unsample.metrics import Metric
+from unsample.prior import CAUTION, Posterior, shipped
 
 _PRECISION = 0.05
 #: The most users that are simulated, and the most places of items that a guide lists for them. The
 #: half-width for more users falls with the square root of their number.
 _SIMULATED, _PLACES = 2000, 2_000_000
-#: How often users are simulated: half-widths vary from draw to draw.
-_SETS = 2
 #: The fewest users that an exact design is planned for: fewer do not show how much users vary.
 _FEWEST = 20
 #: The cost of a certified evaluation is random: the reserve, in standard deviations.
 _IN_HAND = 3.0
 #: The largest fixed sample, and the largest as a part of the catalogue: beyond it, rank in full.
 _LARGEST_SAMPLE, _LARGEST_PART = 100_000, 0.5
-#: The search for the least cost: the scores for each target at which it starts, the factor from one
-#: trial to the next, the trials between two of these, and the costs that are close enough.
-_USUAL_COST, _STEP, _CLOSER, _CLOSE = 100, 4, 4, 1.05
-#: The part of the wanted half-width that is aimed at.
-_AIMED = 0.98
-
-#: A sampled design at a budget; None if the budget is too small for it.
-_At: TypeAlias = Callable[[int], Outcome | None]
+#: The search for the least cost: most trials, and the part of what is wanted that is close enough.
+_TRIALS, _CLOSE = 8, 0.95
+#: The factor between the costs of a curve.
+_STEP = 4
 
 
 @refuses_gone
@@ -101,8 +98,10 @@ def plan(
         The wanted half-width of the interval, relative to the metric; 0.05 by default.
     difference
         Instead of ``precision``: the difference of two models that should be told apart, such as
-        ``0.01``, or ``"5%"`` of the metric. It is told apart if it is larger than z * sqrt(2) times
-        the standard error of a model, as if each had other users. Costs are those of one model.
+        ``0.01``, or ``"5%"`` of the metric. Both have the same P(R) on one data set, and the
+        difference is half the width of the interval of `compare`, where what users do under one
+        model tells nothing of the other. (Models agree on users: `compare` pairs them, and tells
+        smaller differences apart.) Costs are those of one model.
     pilot
         What is known about P(R): `RankCounts` of sampled ranks, a `RankDistribution`, or ranks
         among all items.
@@ -117,7 +116,7 @@ def plan(
     candidates
         ``"unseen"`` or ``"all"``, as in `unsample.estimate`; intervals of samples depend on it.
     rng
-        Seed or Generator of the simulation.
+        Seed or Generator of the ranks that guided designs are tried on.
 
     >>> result = plan(items=1000, users=5000, precision=0.1)
     >>> round(result.best.half_width / result.value, 1), result.best.cost < 0.2 * 1000 * 5000
@@ -154,11 +153,9 @@ def plan(
         odds=odds,
         candidates=candidates,
         seed=int(as_rng(rng).integers(2**63)),
+        precision=precision,
+        difference=difference,
     )
-    apart = None if difference is None else _as_difference(difference, planner.value)
-    sought, users_needed = precision * planner.value, None
-    if apart is not None:
-        sought, users_needed = planner.for_difference(apart, sought)
     return Plan(
         items=items,
         users=users,
@@ -167,11 +164,11 @@ def plan(
         guess=source,
         value=planner.value,
         level=level,
-        precision=sought / planner.value,
-        difference=apart,
-        users_needed=users_needed,
+        precision=precision,
+        difference=planner.apart,
+        users_needed=planner.users_needed,
         allowed=budget,
-        outcomes=planner.needed(sought) if budget is None else planner.within(budget),
+        outcomes=planner.needed() if budget is None else planner.within(budget),
         curves=planner.curves(),
     )
 
@@ -188,17 +185,6 @@ def _only_metric(metrics: str | Metric | Iterable[str | Metric], items: int) -> 
     return wanted[0]
 
 
-def _as_difference(given: float | str, value: float) -> float:
-    """Return the difference: a number as it is, a percentage as a part of the metric."""
-    text = str(given).strip()
-    share = value / 100.0 if text.endswith("%") else 1.0
-    number: float | str = given
-    with contextlib.suppress(ValueError):
-        number = float(text.removesuffix("%"))
-    hint = "a difference of the metric such as 0.01, or '5%' of it"
-    return share * check_real("difference", number, low=0.0, open_low=True, hint=hint)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Planner:
     """What each design would find, on users with ranks from a guess of P(R)."""
@@ -212,10 +198,12 @@ class _Planner:
     odds: float
     candidates: str | None
     seed: int
+    precision: float
+    difference: float | str | None
     #: The sampled designs at each budget that was tried; None where it was too small.
     _tried: dict[tuple[str, int], Outcome | None] = field(default_factory=dict)
 
-    # -- what is wanted --
+    # -- what is wanted ---------------------------------------------------------------------
 
     @cached_property
     def value(self) -> float:
@@ -229,52 +217,73 @@ class _Planner:
         return value
 
     @cached_property
+    def apart(self) -> float | None:
+        """Return the difference to tell: a number as it is, a percentage as a part of the value."""
+        if self.difference is None:
+            return None
+        text, number = str(self.difference).strip(), self.difference
+        with contextlib.suppress(ValueError):
+            number = float(text.removesuffix("%"))
+        hint = "a difference of the metric such as 0.01, or '5%' of it"
+        found = check_real("difference", number, low=0.0, open_low=True, hint=hint)
+        return found * self.value / 100.0 if text.endswith("%") else found
+
+    @cached_property
+    def users_needed(self) -> int | None:
+        """Return how many users it takes, if full rankings do not tell the difference apart."""
+        found = 0 if self.apart is None else self._users_for(self.apart)
+        return found if found > self.users else None
+
+    def _users_for(self, apart: float) -> int:
+        return math.ceil(2.0 * (self._z_of_verdicts * self._sd / apart) ** 2 - 1e-9)
+
+    def _left(self, outcome: Outcome) -> float:
+        """Return what is wanted over what a design gives: at least 1 if it is enough."""
+        if self.apart is not None and self.users_needed is None:
+            return self.apart / max(outcome.smallest_difference, 1e-300)
+        return self.precision * self.value / max(outcome.half_width, 1e-300)
+
+    @cached_property
     def _weights(self) -> FloatArray:
         return bin_weights(self.metric, self.guess.grid, self.items)
 
     @cached_property
-    def _sd_of_users(self) -> float:
+    def _sd(self) -> float:
+        """Return the standard deviation of the metric over users."""
         square = float(self.guess.mass @ self._weights**2)
-        return math.sqrt(max(square - self.value**2, 0.0))
+        return math.sqrt(max(square - self.value**2, 1e-24))
 
     @property
     def _is_linear(self) -> bool:
         """Return whether the metric is linear in R, as mean rank and AUC are: not of the top."""
-        return self.metric.k is None and not (
-            self.metric.family.bounded and not self.metric.family.uses_items
-        )
+        family = self.metric.family
+        return self.metric.k is None and (family.uses_items or not family.bounded)
 
     @cached_property
     def _z(self) -> float:
-        from scipy.special import ndtri
+        return quantile(self.level)
 
-        return float(ndtri((1.0 + self.level) / 2.0))
+    @cached_property
+    def _z_of_verdicts(self) -> float:
+        """Return how many errors tell two models apart: one is better with a chance of level."""
+        return math.sqrt(CAUTION) * quantile(two_sided(self.level))
 
-    def for_difference(self, difference: float, otherwise: float) -> tuple[float, int | None]:
-        """Return the half-width that tells two models apart.
-
-        If there are too few users for any half-width, return ``otherwise`` and how many it takes.
-        """
-        error = difference / (self._z * math.sqrt(2.0))
-        left = error**2 - self._sd_of_users**2 / self.users
-        if left > 0.0:
-            return self._z * math.sqrt(left), None
-        return otherwise, math.ceil((self._sd_of_users / error) ** 2) + 1
+    # -- all designs ------------------------------------------------------------------------
 
     def within(self, budget: int) -> tuple[Outcome, ...]:
         """Return each design for which the budget is enough."""
         found = []
         for at, most in self._sampled:
-            for cost in (budget // _STEP, _STEP * budget):  # for the plot
+            for cost in (budget // _STEP, _STEP * budget):  # for the curves
                 at(min(max(cost, 2 * self.targets), most))
             found.append(at(min(budget, most)))
         for design in self._exact:
-            users = self._affordable(design, budget)
+            users = bisect_right(range(1, self.users + 1), budget, key=self._budget_of(design))
             enough = users >= min(_FEWEST, self.users)
             found.append(self._of_users(design, users) if enough else None)
         return tuple(each for each in found if each is not None)
 
-    def needed(self, sought: float) -> tuple[Outcome, ...]:
+    def needed(self) -> tuple[Outcome, ...]:
         """Return each design at the cost that it needs; none that is too expensive from the start.
 
         A guided design scores K items for each target before it knows anything.
@@ -282,10 +291,14 @@ class _Planner:
         found: list[Outcome] = []
         for at, most in self._sampled:
             first = self.targets * (self.metric.k or 1) if at == self._guided else 0
-            if not any(_is_narrow(each, sought) and each.cost < first for each in found):
-                found.append(self._search(at, most, sought))
-        found += [self._of_users(each, self._enough(sought)) for each in self._exact]
-        return tuple(found)
+            if not any(each.enough and each.cost < first for each in found):
+                found.append(self._cheapest(at, most))
+        share = (self.precision * self.value / (self._z * self._sd)) ** 2 + 1.0 / self.users
+        users = math.ceil(1.0 / share - 1e-9)
+        if self.apart is not None and self.users_needed is None:
+            users = self._users_for(self.apart)
+        users = max(users, min(_FEWEST, self.users))
+        return tuple(found + [self._of_users(each, users) for each in self._exact])
 
     def curves(self) -> tuple[Outcome, ...]:
         """Return each design at growing costs: what was tried, and exact designs on more users."""
@@ -297,36 +310,38 @@ class _Planner:
         return tuple(sorted(found, key=lambda each: (each.name, each.cost)))
 
     def _outcome(
-        self, design: Design, half_width: float, budget: int, cost: float, users: int
+        self,
+        design: Design,
+        half_width: float,
+        budget: int,
+        cost: float,
+        users: int,
+        apart: float | None = None,
     ) -> Outcome:
-        # For users like these, what users vary by comes on top.
-        error = math.hypot(half_width / self._z, self._sd_of_users / math.sqrt(self.users))
-        apart = self._z * math.sqrt(2.0) * error
-        return Outcome(design, budget, cost, users, half_width, apart)
+        """Return a design; ``apart`` follows from the half-width where the value is a mean."""
+        if apart is None:  # for users like these, what users vary by comes on top
+            error = math.hypot(half_width / self._z, self._sd / math.sqrt(self.users))
+            apart = self._z_of_verdicts * math.sqrt(2.0) * error
+        found = Outcome(design, budget, cost, users, half_width, apart)
+        return replace(found, enough=self._left(found) >= 1.0 - 1e-9)
 
-    # -- exact designs, on a part of the users --
-
-    def _enough(self, half_width: float) -> int:
-        """Return how many users must be known: the mean of m of M varies by sd^2 (1/m - 1/M)."""
-        share = (half_width / self._z / max(self._sd_of_users, 1e-12)) ** 2 + 1.0 / self.users
-        return max(math.ceil(1.0 / share - 1e-9), min(_FEWEST, self.users))
+    # -- exact designs, on a part of the users ----------------------------------------------
 
     def _of_users(self, design: Design, users: int) -> Outcome:
-        variance = self._sd_of_users**2 * (1.0 / users - 1.0 / self.users)
+        """Return an exact design: the mean of m of M users varies by sd^2 (1/m - 1/M)."""
+        half_width = self._z * self._sd * math.sqrt(max(1.0 / users - 1.0 / self.users, 0.0))
         cost = users * self.targets / self.users * self._exact[design][0]
-        half_width = self._z * math.sqrt(max(variance, 0.0))
-        return self._outcome(design, half_width, self._budget(design, users), cost, users)
+        return self._outcome(design, half_width, self._budget_of(design)(users), cost, users)
 
-    def _budget(self, design: Design, users: int) -> int:
-        """Return a budget that is almost surely enough for so many users."""
+    def _budget_of(self, design: Design) -> Callable[[int], int]:
+        """Return which budget is almost surely enough for so many users."""
         mean, sd = self._exact[design]
-        targets = users * self.targets / self.users
-        return math.ceil(targets * min(mean + _IN_HAND * sd / math.sqrt(targets), self.items))
 
-    def _affordable(self, design: Design, budget: int) -> int:
-        """Return for how many users the budget is enough."""
-        users = range(1, self.users + 1)
-        return bisect_right(users, budget, key=lambda each: self._budget(design, each))
+        def budget(users: int) -> int:
+            targets = users * self.targets / self.users
+            return math.ceil(targets * min(mean + _IN_HAND * sd / math.sqrt(targets), self.items))
+
+        return budget
 
     @cached_property
     def _exact(self) -> dict[Design, tuple[float, float]]:
@@ -335,34 +350,41 @@ class _Planner:
         if self.metric.k is None:
             return full
         design = Certified(self.metric.k)
-        met = self._simulate(design, self._ranks.ravel()).met
+        met = self._simulate(design).met
         return {design: (float(met.mean() + 1.0), float(met.std())), **full}
 
-    # -- sampled designs --
+    # -- sampled designs --------------------------------------------------------------------
 
     @cached_property
-    def _sampled(self) -> list[tuple[_At, int]]:
-        """Return the sampled designs, and the most that each can use."""
+    def _sampled(self) -> list[tuple[Callable[[int], Outcome | None], int]]:
+        """Return the sampled designs at a budget (None: too small), and the most they can use."""
         largest = min(max(int(_LARGEST_PART * self.items), 1), _LARGEST_SAMPLE)
         fixed = self._fixed, (largest + 1) * self.targets
         return [fixed] if self._is_linear else [fixed, (self._guided, self.items * self.targets)]
 
-    def _search(self, at: _At, most: int, sought: float) -> Outcome:
-        """Return the design at the least cost found that is narrow enough, else at the most."""
-        low = high = min(_USUAL_COST * self.targets, most)
-        while not _is_narrow(at(high), sought) and high < most:
-            low, high = high, min(_STEP * high, most)
-        while _is_narrow(at(low), sought) and low > 2 * self.targets:
-            low, high = max(low // _STEP, 2 * self.targets), low
-        for step in range(_CLOSER):
-            if high <= _CLOSE * low or not _is_narrow(at(high), sought):
-                break
-            middle = round(math.sqrt(low * high))
-            if step % 2 == 0:  # what was interpolated may be just too little
-                middle = _between(at(low), at(high), sought) or middle
-            low, high = (low, middle) if _is_narrow(at(middle), sought) else (middle, high)
-        found = at(high)
+    def _cheapest(self, at: Callable[[int], Outcome | None], most: int) -> Outcome:
+        """Return the design at the least cost that is enough, else at the most.
+
+        Half-widths fall about as a power of the cost, so trials are interpolated on logarithms.
+        """
+        low, high = 2 * self.targets, most
+        below, found = at(low), at(high)
         assert found is not None  # the most is enough for any design
+        if below is not None and below.enough:
+            return below
+        for _ in range(_TRIALS):
+            if not found.enough or self._left(found) <= 1.0 / _CLOSE or high <= low + self.targets:
+                break
+            share = 0.5
+            if below is not None and found.half_width > 0.0:
+                over, under = -math.log(self._left(below)), math.log(self._left(found))
+                share = min(max((over + 0.02) / (over + under), 0.05), 0.95)
+            middle = round(math.exp((1.0 - share) * math.log(low) + share * math.log(high)))
+            tried = at(middle)
+            if tried is not None and tried.enough:
+                found, high = tried, middle
+            else:
+                below, low = tried, middle
         return found
 
     def _fixed(self, budget: int) -> Outcome | None:
@@ -370,67 +392,57 @@ class _Planner:
         cost = self.targets * (sampled + 1)
         key = Fixed.name, cost
         if key not in self._tried:
-            width = self._width_of_sample(sampled)
-            self._tried[key] = self._outcome(Fixed(sampled), width, cost, float(cost), self.users)
+            design, (width, apart) = Fixed(sampled), self._of_sample(sampled)
+            made = self._outcome(design, width, cost, float(cost), self.users, apart)
+            self._tried[key] = made
         return self._tried[key]
 
-    def _width_of_sample(self, sampled: int) -> float:
-        """Return the half-width for the histogram that the guess leads one to expect."""
+    def _of_sample(self, sampled: int) -> tuple[float, float | None]:
+        """Return the half-width for the histogram to be expected, and what it tells apart."""
         if self._is_linear:  # so the mean of sampled ranks has no bias
             span = float(np.ptp(self.metric.weights(np.array([1, self.items]), self.items)))
             last, grid = self.items - 1.0, self.guess.grid
             share = mean_over(lambda r: (r - 1.0) * (self.items - r) / last**2, grid.low, grid.high)
-            return self._z * span * math.sqrt(self.guess.mass @ share / sampled / self.users)
+            return self._z * span * math.sqrt(self.guess.mass @ share / sampled / self.users), None
         counts = expected_counts(self.guess, Law(self.items, sampled), self.users)
-        found = estimate_counts(counts, metrics=self.metric, candidates=self.candidates)
-        low, high = found[self.metric].interval(self.level, population=False)
-        return (high - low) / 2.0
+        if self.users < FEWEST_USERS:
+            bounds = Bounds.of(counts, [self.metric.cutoff(self.items)])
+            low, high = bounds.of_metric(self.metric, self.level)
+            return (high - low) / 2.0, high - low
+        one = Posterior.of(counts, shipped(), candidates=self.candidates)
+        own = one.law(self.metric, population=False).interval(level=self.level)
+        both = Posterior.joined({"A": one, "B": one}, {}).law(self.metric)
+        ends = both.difference("A", "B").interval(two_sided(self.level))
+        return (own[1] - own[0]) / 2.0, (ends[1] - ends[0]) / 2.0
 
     def _guided(self, budget: int) -> Outcome | None:
-        key = Guided.name, budget
-        if key not in self._tried:
-            found = None
-            with contextlib.suppress(BudgetError):  # too small for the simulated users
-                found = self._simulated(budget)
-            self._tried[key] = found
+        """Return what a guided design finds on simulated users, as if they were all."""
+        key, size = (Guided.name, budget), len(self._ranks)
+        if key in self._tried:
+            return self._tried[key]
+        self._tried[key] = None
+        with contextlib.suppress(BudgetError):  # too small for the simulated users
+            found = self._simulate(Guided(), budget * size // self.targets)
+            (entry,) = estimates_of(found, (self.metric,)).entries
+            low, high = entry.interval(self.level, population=False)
+            width = (high - low) / 2.0 * math.sqrt(size / self.users)
+            cost = found.scored / size * self.targets
+            self._tried[key] = self._outcome(found.design, width, budget, cost, self.users)
         return self._tried[key]
 
-    def _simulated(self, budget: int) -> Outcome:
-        """Return what a guided design finds on sets of simulated users, each as if it were all."""
-        size = self._ranks.shape[1]
-        part = budget * size // self.targets
-        found = [
-            self._simulate(Guided(), ranks, part, place) for place, ranks in enumerate(self._ranks)
-        ]
-        entries = (estimates_of(each, (self.metric,)).entries[0] for each in found)
-        ends = np.array([each.interval(self.level, population=False) for each in entries])
-        width = float(np.diff(ends).mean()) / 2.0 * math.sqrt(size / self.users)
-        cost = sum(each.scored for each in found) / self._ranks.size * self.targets
-        return self._outcome(found[0].design, width, budget, cost, self.users)
-
-    def _simulate(
-        self, design: Design, ranks: IntArray, budget: int | None = None, place: int = 0
-    ) -> Findings:
+    def _simulate(self, design: Design, budget: int | None = None) -> Findings:
         # The same random numbers for every budget, so that widths fall as it grows.
-        rng = np.random.default_rng([self.seed, place])
-        options: dict[str, Any] = {"metrics": self.metric, "odds": self.odds, "budget": budget}
-        return design.simulate(ranks, items=self.items, rng=rng, **options)
+        return design.simulate(
+            self._ranks,
+            items=self.items,
+            rng=np.random.default_rng([self.seed, 0]),
+            metrics=self.metric,
+            odds=self.odds,
+            budget=budget,
+        )
 
     @cached_property
     def _ranks(self) -> IntArray:
-        """Return the ranks of simulated users among all items: one row for each set of them."""
+        """Return the ranks of simulated users among all items."""
         size = min(self.users, _SIMULATED, max(_FEWEST, _PLACES // (self.metric.k or 1)))
-        return draw_ranks(self.guess, (_SETS, size), np.random.default_rng(self.seed))
-
-
-def _is_narrow(found: Outcome | None, sought: float) -> bool:
-    return found is not None and found.half_width <= sought
-
-
-def _between(low: Outcome | None, high: Outcome | None, sought: float) -> int | None:
-    """Return the budget at which the half-width is expected, if it falls as a power of the cost."""
-    if low is None or high is None or not 0.0 < high.half_width < low.half_width:
-        return None
-    fall = math.log(low.half_width / high.half_width)
-    share = min(max(math.log(low.half_width / (_AIMED * sought)) / fall, 0.05), 0.95)
-    return round(math.exp((1.0 - share) * math.log(low.budget) + share * math.log(high.budget)))
+        return draw_ranks(self.guess, size, np.random.default_rng(self.seed))

@@ -25,6 +25,8 @@ class Outcome:
     half_width: float
     #: The smallest difference of two models that is told apart, if each is evaluated so.
     smallest_difference: float
+    #: Whether it does what was asked for.
+    enough: bool = False
 
     @property
     def name(self) -> str:
@@ -59,7 +61,7 @@ class Plan(Result):
     value: float
     #: The level of the intervals, and at which two models are told apart.
     level: float
-    #: The wanted half-width of the interval, relative to the metric.
+    #: The wanted half-width of the interval, relative to the metric, if no difference is wanted.
     precision: float
     #: The difference of two models that should be told apart, if that was asked for.
     difference: float | None
@@ -81,7 +83,7 @@ class Plan(Result):
         """
         if self.allowed is not None:
             return min(self.outcomes, key=lambda each: (each.half_width, each.cost))
-        able = [each for each in self.outcomes if each.half_width <= self.sought * (1.0 + 1e-9)]
+        able = [each for each in self.outcomes if each.enough]
         return min(able, key=lambda each: each.cost)
 
     @property

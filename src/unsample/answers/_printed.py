@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from itertools import chain, combinations
@@ -13,10 +13,10 @@ import numpy as np
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, check_integer
-from unsample.confidence import Certainty, MeanLimits, OverBins, Shape, Stratum, evidence_grid
+from unsample.bounds import MeanLimits, OverBins, bounds_grid, is_feasible, least_value
 from unsample.errors import ContradictionError, InputError, MetricError, SolverError
 from unsample.evidence import RankCounts
-from unsample.law import Law
+from unsample.law import Law, RankGrid, bin_weights
 from unsample.metrics import Metric
 
 #: The smallest rounding error: more digits than float64 has tell nothing more.
@@ -191,37 +191,33 @@ class Paper:
             edges[:-1] + 1, edges[1:], np.diff(below, prepend=0), self.law
         )
 
-    def refined_counts(self, histogram: FloatArray) -> RankCounts:
-        """Return counts of the groups of ranks, with the shares in ``histogram``."""
-        weight = histogram * self.users
-        whole = np.rint(weight).astype(np.int64)
-        counts = RankCounts.from_ranges(self.low, self.high, whole, self.law)
-        return replace(counts, weight=weight, weight_squared=weight)
+    def bounds(self, metric: Metric, level: float) -> tuple[float, float]:
+        """Return the metric's least and greatest value over every P(R) that gives the numbers."""
+        grid = bounds_grid(self.counts, [metric.cutoff(self.law.items)])
+        weights = OverBins.build(lambda at: bin_weights(metric, at, self.law.items), grid)
+        low, high = weights.hull()
+        region = self._region(range(len(self.numbers)), 1.0 - level, grid)
+        return least_value(low, *region), -least_value(-high, *region)
 
-    def certainty(
-        self,
-        histogram: FloatArray,
-        cutoffs: Iterable[int],
-        shape: Shape,
-        rows: Sequence[int] | None = None,
-    ) -> Certainty:
-        """Return what the numbers, or a few ``rows`` of them, say about metrics at the ``cutoffs``.
+    @cached_property
+    def refuted(self) -> Sequence[int]:
+        """Return the fewest numbers that no P(R) gives but for chance; none if one gives all."""
+        grid = bounds_grid(self.counts, [])
+        return self.fewest(lambda rows: is_feasible(*self._region(rows, 0.05, grid)))
 
-        ``histogram`` is a likely one behind the numbers. It tells how much their means vary.
-        """
-        grid = evidence_grid(self.counts, sorted(set(cutoffs)))
-        kept = list(range(len(self.numbers)) if rows is None else rows)
-        evidence = MeanLimits(
-            sampled=self.law.sampled,
-            ends=self.high[:-1],
-            observed=histogram,
-            expected=OverBins.build(lambda at: self.law.matrix(self.low, self.high, at), grid),
-            targets=float(self.users),
-            features=self.features[kept],
-            low=(self.means - self.half_units)[kept],
-            high=(self.means + self.half_units)[kept],
+    def _region(
+        self, rows: Sequence[int], alpha: float, grid: RankGrid
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what some of the numbers say of P(R), with this error."""
+        kept = list(rows)
+        limits = MeanLimits(
+            OverBins.build(lambda at: self.law.matrix(self.low, self.high, at), grid),
+            float(self.users),
+            self.features[kept],
+            (self.means - self.half_units)[kept],
+            (self.means + self.half_units)[kept],
         )
-        return Certainty(self.counts, (Stratum(self.counts, grid, (evidence,)),), shape)
+        return limits.rows(alpha)
 
     # -- contradictions ---------------------------------------------------------------------
 

@@ -1,17 +1,17 @@
-"""Which prior an argument means, and what it changes."""
+"""Which prior, kind and methods an argument means."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Iterable
 
+from unsample import estimators as _estimators
 from unsample._checks import check_choice
-from unsample.confidence import DirectMean
-from unsample.errors import InputError
-from unsample.estimators import MLE, Auto, Estimator
-from unsample.estimators.prior import Prior, shipped
-from unsample.evidence import RankCounts
-from unsample.metrics import Metric
+from unsample._spelling import read_method
+from unsample.answers._estimates import AUTO
+from unsample.errors import InputError, MethodError
+from unsample.estimators import MLE, Estimator
+from unsample.prior import Prior, shipped
 
 #: The prior that ships with the package.
 SHIPPED = "shipped"
@@ -39,16 +39,24 @@ def prior_kind(kind: str | None, candidates: str | None) -> str | None:
     return candidates if kind == "recommendation" else kind
 
 
-def with_prior(method: Estimator, prior: Prior | None, kind: str | None) -> Estimator:
-    """Return the method with this prior; without a prior, `auto` becomes `mle`."""
-    if not isinstance(method, Auto):
-        return method
-    if prior is None:
-        return MLE()
-    own = replace(method, prior=None if prior is shipped() else prior)
-    return own if own.kind or kind is None or kind not in prior.learned else replace(own, kind=kind)
-
-
-def is_learned(metric: Metric, counts: RankCounts) -> bool:
-    """Return whether a prior helps for this metric: not for plain means, nor for mean ranks."""
-    return not metric.family.unlimited and DirectMean.of(metric, counts) is None
+def as_methods(
+    method: str | Estimator | Iterable[str | Estimator], prior: Prior | None
+) -> dict[str, Estimator | None]:
+    """Return the methods by name; `auto` is the posterior's value, or without a prior `mle`."""
+    found: dict[str, Estimator | None] = {}
+    for each in [method] if isinstance(method, str | Estimator) else method:
+        name, given = ("", "")
+        if not isinstance(each, Estimator):
+            name, given = read_method(each, (AUTO, *_estimators.REGISTRY))
+        if name != AUTO:
+            estimator = _estimators.parse(each)
+            found[str(estimator)] = estimator
+        elif given:
+            raise MethodError(
+                f"method auto must have no parameters, got {given!r}; say kind= and prior= instead"
+            )
+        else:
+            found |= {AUTO: None} if prior is not None else {"mle": MLE()}
+    if not found:
+        raise MethodError("method must name at least one estimator, got none; try auto")
+    return found

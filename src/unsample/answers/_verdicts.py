@@ -1,41 +1,66 @@
-"""Verdicts on pairs of models, corrected for the number of pairs."""
+"""Differences of pairs of models, with verdicts corrected for the number of pairs."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import itertools
+import math
+from collections.abc import Iterator
 
-from unsample.answers._comparison import Difference
-from unsample.confidence import holm
+from unsample.answers._comparison import ALL, BEST, Difference, two_sided
+from unsample.answers._laws import BoundDifference, Laws
+from unsample.bounds import holm
+from unsample.metrics import Metric
+
+#: Corrections that keep the chance of any wrong verdict among many at 1 - level.
+CORRECTIONS = ("holm", "bonferroni", "none")
 
 
-def corrected(
-    differences: list[Difference],
-    correction: str,
-    level: float,
-    family: int,
-    *,
-    by_chance: bool = False,
+def verdicts(
+    laws: Laws, metric: Metric, against: str, level: float, correction: str
 ) -> list[Difference]:
-    """Return the differences with corrected p-values and the verdicts that follow from them.
+    """Return the difference of each pair that is asked for, and who wins.
 
-    ``family`` is the number of pairs that might have been compared. With ``by_chance``, a chance of
-    at least ``level`` after the same correction is a verdict too; the others are ``proven``.
+    A verdict is a chance so near to 0 or 1 that, corrected for the pairs that might have been
+    compared, all verdicts on the metric are right with a chance of ``level``.
     """
-
-    def correct(plain: list[float]) -> list[float]:
-        if correction == "holm":
-            return holm(plain, family)
-        factor = family if correction == "bonferroni" else 1
-        return [min(1.0, factor * p_value) for p_value in plain]
-
-    p_values = correct([pair.p_value for pair in differences])
-    doubts = correct([min(pair.chance, 1.0 - pair.chance) for pair in differences])
+    count = len(laws.models)
+    family = count * (count - 1) // 2 if against in {ALL, BEST} else count - 1
+    pairs = [(a, b, laws.difference(metric, a, b)) for a, b in _pairs(laws, metric, against)]
+    doubts = [_doubt(law.chance) for _, _, law in pairs]
+    corrected = _corrected(doubts, correction, family)
     found = []
-    for pair, p_value, doubt in zip(differences, p_values, doubts, strict=True):
-        better = pair.a if pair.least > 0.5 else pair.b
-        proven = better if p_value <= 1.0 - level else None
-        winner = proven
-        if by_chance and proven is None and doubt <= 1.0 - level:
-            winner = pair.a if pair.chance > 0.5 else pair.b
-        found.append(replace(pair, p_value=p_value, winner=winner, proven=proven))
+    for (a, b, law), doubt in zip(pairs, corrected, strict=True):
+        low, high = law.interval(two_sided(level))
+        winner = None
+        if isinstance(law, BoundDifference):
+            part = 1.0 if correction == "none" else float(max(family, 1))
+            ends = law.interval(two_sided(1.0 - (1.0 - level) / part))
+            winner = a if ends[0] > 0 else b if ends[1] < 0 else None
+        elif doubt <= 1.0 - level:
+            winner = a if law.chance > 0.5 else b
+        chance = None if math.isnan(law.chance) else law.chance
+        found.append(Difference(metric.name, a, b, law.value, low, high, chance, winner, law))
     return found
+
+
+def _pairs(laws: Laws, metric: Metric, against: str) -> Iterator[tuple[str, str]]:
+    names = [model.name for model in laws.models]
+    if against == ALL:
+        yield from itertools.combinations(names, 2)
+        return
+    chosen = against
+    if against == BEST:
+        chosen = max(names, key=lambda name: laws.estimates[name][metric].value)
+    yield from ((chosen, name) for name in names if name != chosen)
+
+
+def _doubt(chance: float) -> float:
+    """Return the chance that the model that seems better is not."""
+    return 1.0 if math.isnan(chance) else min(chance, 1.0 - chance)
+
+
+def _corrected(doubts: list[float], correction: str, family: int) -> list[float]:
+    if correction == "holm":
+        return holm(doubts, family)
+    factor = family if correction == "bonferroni" else 1
+    return [min(1.0, factor * doubt) for doubt in doubts]

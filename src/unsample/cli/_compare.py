@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unsample.cli import options
-from unsample.cli._words import CORRECTIONS, DEFAULT_METHOD
+from unsample.cli._words import CORRECTIONS
 from unsample.cli.console import result_verb
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ def compare_command(
     items: options.Items = None,
     sampled: options.Sampled = None,
     metrics: options.Metrics = None,
-    method: options.Method = DEFAULT_METHOD,
     negatives: options.Negatives = "own",
     replacement: options.Replacement = True,
     candidates: options.Candidates = None,
@@ -89,7 +88,6 @@ def compare_command(
         items=items,
         sampled=sampled,
         metrics=metrics or DEFAULT_METRICS,
-        method=method,
         negatives=negatives,
         replacement=replacement,
         candidates=candidates,

@@ -9,7 +9,6 @@ import typer
 
 from unsample._rules import LARGEST_CATALOGUE, check_integer
 from unsample.cli import options
-from unsample.cli._words import DEFAULT_METHOD
 from unsample.cli.console import result_verb
 from unsample.errors import DesignError, InputError, UnsampleError
 
@@ -38,12 +37,9 @@ def published_command(
     sampled: options.Sampled = None,
     metrics: options.Metrics = None,
     replacement: options.Replacement = True,
-    sampler: options.Sampler = "uniform",
     candidates: options.Candidates = None,
     prior: options.Prior = "shipped",
     kind: options.Kind = None,
-    shape: options.Shape = None,
-    method: options.Method = DEFAULT_METHOD,
     percent: Annotated[
         bool, options.option(None, "The values are percentages.", None, "--percent")
     ] = False,
@@ -80,12 +76,9 @@ def published_command(
                 runs=runs,
                 metrics=wanted or DEFAULT_METRICS,
                 replacement=replacement,
-                sampler=sampler,
                 candidates=candidates,
                 prior=options.prior_of(prior),
                 kind=kind,
-                shape=shape,
-                method=method,
                 percent=percent,
                 decimals=decimals,
             )

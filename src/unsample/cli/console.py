@@ -2,7 +2,7 @@
 
 `console_verb` gives a verb ``--quiet`` and ``--verbose``; `result_verb` also prints what the verb
 returns, as text, JSON, LaTeX or Markdown, and writes its page. ``--quiet`` leaves errors alone,
-``--verbose`` adds what was done and tracebacks. Standard output is the same in any case.
+``--verbose`` adds bounds to the tables, and says what was done and where errors come from.
 """
 
 from __future__ import annotations
@@ -53,7 +53,12 @@ _SPEECH: dict[str, Any] = {
     ]
     for name, short, level, text in (
         ("quiet", "-q", logging.ERROR, "Print no warnings and no progress; errors remain."),
-        ("verbose", "-v", logging.DEBUG, "Say what was done, and where an error comes from."),
+        (
+            "verbose",
+            "-v",
+            logging.DEBUG,
+            "Print bounds too, what was done, where errors come from.",
+        ),
     )
 }
 _FORMS: dict[str, Any] = {
@@ -155,7 +160,7 @@ def _show(
     elif latex or markdown:
         say((as_latex if latex else as_markdown)(result).rstrip("\n"))
     else:
-        say(as_text(result, warnings=False))
+        say(as_text(result, warnings=False, verbose=log.isEnabledFor(logging.DEBUG)))
     # Those of the result stand in every form but text.
     told = [text for each in groups.values() for text in each.warnings]
     shown_already = told if as_json or latex or markdown else ()

@@ -160,14 +160,15 @@ Metrics = Annotated[
         "-m",
     ),
 ]
-_METHOD = "such as mle or bv(gamma=0.01)."
 Methods = Annotated[
     list[str] | None,
     option(
-        "METHOD", f"Estimator, repeatable, {_METHOD} [default: auto]", checked_methods, "--method"
+        "METHOD",
+        "Estimator, repeatable, such as mle or bv(gamma=0.01). [default: auto]",
+        checked_methods,
+        "--method",
     ),
 ]
-Method = Annotated[str, option("METHOD", f"Estimator, {_METHOD}", checked_methods)]
 Level = Annotated[float, option("LEVEL", "Level of intervals and verdicts.", checked_level)]
 Candidates = Annotated[
     str | None,
@@ -178,10 +179,6 @@ Candidates = Annotated[
         "too. [default: not stated, and intervals allow for both]",
         "unseen|all",
     ),
-]
-Shape = Annotated[
-    str | None,
-    option("SHAPE", "What the intervals assume about P(R). [default: by the candidates]"),
 ]
 Prior = Annotated[
     str,
@@ -210,9 +207,6 @@ Replacement = Annotated[
         None,
         "--replacement/--without-replacement",
     ),
-]
-Sampler = Annotated[
-    str, option("NAME", "How items were sampled; estimates are made from uniform samples only.")
 ]
 Negatives = Annotated[
     str,

@@ -1,4 +1,4 @@
-"""Estimators of full-catalogue metrics from sampled ranks, one file for each idea.
+"""The papers' estimators of full-catalogue metrics from sampled ranks, one file for each idea.
 
 `REGISTRY` lists them by the name that people type. Those that estimate the rank distribution P(R)
 are `DistributionEstimator`: fitted once, they give every metric at every K. The others,
@@ -8,6 +8,9 @@ To add one, write a frozen dataclass with a ``name`` and put it into the registr
 in ``tests/test_contract.py`` takes it from there.
 """
 
+from typing import NoReturn
+
+from unsample._gone import no_attribute
 from unsample.estimators._base import (
     DistributionEstimator,
     Estimator,
@@ -23,7 +26,6 @@ from unsample.estimators._observed import (
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
 from unsample.estimators._solvers._mixture import em
-from unsample.estimators.learned import Auto
 from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
@@ -39,7 +41,6 @@ __all__ = [
     "MN",
     "REGISTRY",
     "WMLE",
-    "Auto",
     "Beta",
     "Certificate",
     "DistributionEstimator",
@@ -57,3 +58,7 @@ __all__ = [
     "parse",
     "parse_all",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise no_attribute(__name__, name)

@@ -31,8 +31,6 @@ class Fit:
     #: How many histograms of the batch (resamples included) did not converge.
     failures: int
     distribution: RankDistribution | None = None
-    #: One sentence on what the method chose for the data and why, if it chose anything.
-    explanation: str = ""
     #: The values before they were clipped to the range of their metrics, for methods that may leave
     #: it. Derivatives are taken of these: a clipped value does not change.
     unclipped: FloatArray | None = None
@@ -97,15 +95,11 @@ def fit_by_sizes(method: Estimator, observed: Observed, metrics: Sequence[Metric
     for fit, share in zip(fits, shares, strict=True):
         if fit.distribution is not None:
             mass[: len(fit.distribution.mass)] += share[0] * fit.distribution.mass
-    largest = fits[int(np.argmax([share[0] for share in shares]))]
     return Fit(
         np.sum([share * fit.values for fit, share in zip(fits, shares, strict=True)], axis=0),
         max((fit.certificate for fit in fits), key=lambda each: (not each.usable, each.gap)),
         max(fit.failures for fit in fits),
         RankDistribution(observed.grid, mass) if method.gives_distribution else None,
-        f"for each of {len(fits)} ranges of catalogue sizes: {largest.explanation}"
-        if largest.explanation
-        else "",
         np.sum(
             [share * fit.smooth_values for fit, share in zip(fits, shares, strict=True)], axis=0
         ),
@@ -124,11 +118,9 @@ class DistributionEstimator(Estimator):
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin, for each histogram."""
 
-    def fit(
-        self, counts: RankCounts, *, cutoffs: Iterable[int] = (), candidates: str = "unseen"
-    ) -> RankDistribution:
+    def fit(self, counts: RankCounts, *, cutoffs: Iterable[int] = ()) -> RankDistribution:
         """Return P(R) learned from the counts; each rank in ``cutoffs`` has its own bin."""
-        observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=candidates)
+        observed = Observed.prepare(counts, cutoffs=cutoffs)
         distribution = self.evaluate(observed, ()).distribution
         assert distribution is not None
         return distribution
@@ -151,7 +143,6 @@ class DistributionEstimator(Estimator):
             solution.certificate(0),
             solution.failures,
             RankDistribution(observed.grid, known[0] + rest[0]),
-            solution.explanation,
             known_part + unknown_part,
         )
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray, as_index, check_choice
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index
 from unsample.errors import DesignError, InputError, RankError
 from unsample.evidence import DesignCells, RankCounts, size_ranges
 from unsample.law import Law, RankGrid, RankPoints, bin_weights, few_sizes
@@ -57,15 +57,11 @@ class Observed:
 
     ``shares`` has one row for each histogram, over the cells of ``counts``, and rows sum to one.
     ``targets`` is the number of targets behind a histogram (the effective one under weights).
-    ``candidates`` says whether the candidates were without the items that a user had already seen
-    (``"unseen"``) or with them (``"all"``, which fills the top with them); only estimators that
-    assume something about the top ask for it.
     """
 
     counts: RankCounts
     shares: FloatArray
     grid: RankGrid
-    candidates: str = "unseen"
 
     @classmethod
     def prepare(
@@ -75,10 +71,8 @@ class Observed:
         resampled: FloatArray | None = None,
         cutoffs: Iterable[int] = (),
         grid: RankGrid | None = None,
-        candidates: str = "unseen",
     ) -> Observed:
         """Prepare counts and any resamples of their cells, for metrics with these cutoffs."""
-        check_choice("candidates", candidates, CANDIDATES)
         weights = counts.weight[None, :]
         if resampled is not None:
             weights = np.concatenate([weights, resampled])
@@ -89,7 +83,7 @@ class Observed:
             grid = RankGrid.fine(
                 counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
             )
-        return cls(counts, weights / totals, grid, candidates)
+        return cls(counts, weights / totals, grid)
 
     @property
     def targets(self) -> float:
@@ -233,44 +227,6 @@ def mean_weights(metric: Metric, grid: RankGrid | RankPoints, counts: RankCounts
     return np.asarray(np.average(rows, axis=0, weights=shares))
 
 
-@dataclass(frozen=True, eq=False)
-class Condensed:
-    """Histograms ``shares`` over few cells with P(cell | bin) = ``likelihood``, on a grid.
-
-    A sample sees the share theta of better items with the standard error sqrt(theta (1 - theta)/n),
-    which is constant along arcsin(sqrt(theta)). Sampled ranks that are closer than half a standard
-    error can be joined for any P(R) that is smooth on this scale: n = 100 gives some 60 cells. The
-    first ``known`` cells hold known global ranks, the others sampled ones.
-    """
-
-    grid: RankGrid
-    likelihood: FloatArray
-    shares: FloatArray
-    known: int
-
-    @classmethod
-    def of(cls, observed: Observed, grid: RankGrid) -> Condensed:
-        """Condense the cells of ``observed`` on a grid; known ranks are cells of their own."""
-        all_known = bool(observed.known.all())
-        unknown = observed if all_known else observed.unknown_part()
-        bins, where = np.unique(
-            grid.locate(observed.counts.low[observed.known]), return_inverse=True
-        )
-        known_shares = np.zeros((len(observed.shares), len(bins)))
-        np.add.at(known_shares.T, where, observed.shares[:, observed.known].T)
-        parts = [(np.eye(len(grid))[bins] * observed.known_share.mean(), known_shares)]
-        left = (1.0 - observed.known_share)[:, None]
-        for sampled in [] if all_known else unknown.sample_sizes:
-            low, high = _condensed_ranges(*unknown.ranges(sampled), sampled + 1)
-            pool = unknown.pool(sampled, low, high, grid)
-            matrix, shares = pool.matrix, pool.shares * left
-            # P(cell and sample size | bin): what is expected of all cells together sums to one.
-            parts.append((matrix * shares.sum(axis=1).mean(), shares))
-        likelihood = np.concatenate([matrix for matrix, _ in parts])
-        shares = np.concatenate([shares for _, shares in parts], axis=1)
-        return cls(grid, likelihood, shares, len(bins))
-
-
 def _sharpest_sample(counts: RankCounts) -> int:
     """Return the size of a sample with replacement that sees ranks as sharply as the best here.
 
@@ -305,7 +261,12 @@ def _complete(low: IntArray, high: IntArray, n: int, method: str) -> tuple[IntAr
 
 
 def _condensed_ranges(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Return ranges that cover 1..n: half a standard error wide, or as they came, gaps filled."""
+    """Return ranges that cover 1..n: half a standard error wide, or as they came, gaps filled.
+
+    A sample sees the share theta of better items with the standard error sqrt(theta (1 - theta)/n),
+    which is constant along arcsin(sqrt(theta)). Sampled ranks that are closer than half a standard
+    error can be joined for any P(R) that is smooth on this scale: n = 100 gives some 60 ranges.
+    """
     if (low < high).any():
         return _fill_gaps(low, high, n)
     angle = np.arange(0.0, math.pi / 2, _SHARE_OF_STANDARD_ERROR * 0.5 / math.sqrt(n))

@@ -13,12 +13,12 @@ from unsample.answers import prior_kind
 from unsample.cli import start
 from unsample.cli.console import progress_bar, say
 from unsample.errors import FileError
-from unsample.estimators.prior import Prior
 from unsample.lab import datasets
 from unsample.lab._train import train
 from unsample.lab.bank import load_bank, read_folder
 from unsample.lab.recommenders import REGISTRY, create
 from unsample.metrics import NDCG
+from unsample.prior import Prior
 from unsample.tables import read_full_ranks
 
 #: Endings of files that may hold ranks.

@@ -125,6 +125,10 @@ class Metric:
         """Return the name that parses back to this metric."""
         return self.label if self.k is None else f"{self.label}@{self.k}"
 
+    def __reduce__(self) -> tuple[Callable[[str], Metric], tuple[str]]:
+        """Pickle the name: a family is code, and stays where it is."""
+        return parse, (self.name,)
+
     def same_as(self, other: Metric, *, several: bool = False) -> bool:
         """Return whether the other metric is the same number, whatever it is called.
 

@@ -10,6 +10,7 @@ from typing import Any
 from unsample._gone import no_attribute
 from unsample._rules import printable
 from unsample.pages import _audit as _audit  # registers how an audit reads
+from unsample.pages import _plan as _plan  # and a plan
 from unsample.pages._charts import LineChart, LineView, Series
 from unsample.pages._html import Page, Part, as_html, page, write_html
 from unsample.pages._paper import cited, paper

@@ -46,13 +46,13 @@ from unsample.pages._charts import (
     Chart,
     IntervalRow,
     IntervalView,
-    differences_chart,
     estimates_chart,
-    plan_chart,
     spec,
 )
+from unsample.pages._comparison import differences_chart
 from unsample.pages._html import as_html
-from unsample.pages._sheet import health, is_sound, number
+from unsample.pages._plan import plan_chart
+from unsample.pages._sheet import is_exact, number, point_of
 
 Answer: TypeAlias = Published | Plan | Estimates | Comparison
 #: What people put between thousands.
@@ -210,7 +210,7 @@ def _published(fields: Fields) -> Shown:
         title="As printed, and on the full catalogue",
         x_label="metric",
         views=(IntervalView("all", tuple(rows)),),
-        sure="as printed, or resolved",
+        sure="as printed, or interval",
     )
     entry = result.entries[0]
     values = {held.name: held.value for held in result.numbers}
@@ -222,7 +222,7 @@ def _published(fields: Fields) -> Shown:
         chart,
         tuple(command),
         f"How sure is {entry.metric}?",
-        _limits(entry, result),
+        _limits(entry),
     )
 
 
@@ -234,44 +234,40 @@ def _printed_row(name: str, value: float, limits: tuple[float, float]) -> Interv
 def _meant(entry: Estimate, result: Published, printed: float | None) -> tuple[str, ...]:
     """Return what a printed number stands for, in a sentence or three."""
     law, name = result.paper.law, entry.metric.name
-    low, high = entry.interval()
-    whole = f"on all {law.items:,} items {name} is about {number(entry.value)}"
-    text = f"{whole[:1].upper()}{whole[1:]}"
+    _, high = entry.interval()
+    whole = f"on all {law.items:,} items {name} is {_about(entry)}"
+    text = f"{whole[:1].upper()}{whole[1:]}."
     if printed is not None:
         shown = next(str(each) for each in result.numbers if each.name == name)
-        text = f"{shown} was measured against {law.sampled:,} sampled items; {whole}"
-    sentences = [f"{text}, with a 95 % interval from {number(low)} to {number(high)}."]
+        text = f"{shown} was measured against {law.sampled:,} sampled items; {whole}."
+    sentences = [text]
     if printed is not None and entry.value > 0.0 and printed > _HIGHER * high:
         times = f"{printed / high:.2g}"
         sentences.append(f"Read as a full-catalogue number, it is at least {times} times too high.")
-    if not is_sound(entry):
-        sentences.append(_doubt(entry))
     return tuple(sentences)
 
 
-def _doubt(entry: Estimate) -> str:
-    low, high = entry.bounds()
-    rests = "what other data sets look like" if entry.calibrated else "what its method assumes"
-    return (
-        f"{entry.metric} is {health(entry).lower()}: the data alone allow anything from "
-        f"{number(low)} to {number(high)}, and the estimate rests on {rests}."
-    )
+def _about(entry: Estimate) -> str:
+    """Return a value with its interval, or the range alone where that says more."""
+    low, high = (str(number(end)) for end in entry.interval())
+    name = "bounds" if entry.source == "bounds" else "a 95 % interval"
+    if math.isnan(point_of(entry)):
+        return f"between {low} and {high}"
+    sure = "" if math.isnan(entry.interval()[0]) else f", with {name} from {low} to {high}"
+    return f"about {number(entry.value)}{sure}"
 
 
-def _limits(entry: Estimate, result: Estimates) -> tuple[tuple[str, str, str], ...]:
+def _limits(entry: Estimate) -> tuple[tuple[str, str, str], ...]:
     """Return both ends of each range of a value, and what that range assumes."""
-    if entry.certainty is None:
+    if is_exact(entry):
         return ()
-
-    def row(name: str, means: str, ends: tuple[float, float]) -> tuple[str, str, str]:
-        return name, f"{number(ends[0])} to {number(ends[1])}", means
-
-    found = [row("bounds", "assuming nothing about P(R), the shares of ranks", entry.bounds())]
-    found.append(row("guaranteed", f"assuming {result.assumes}", entry.interval(kind="guaranteed")))
-    if entry.calibrated is not None:
+    found = [("bounds", "whatever P(R) is, the shares of ranks", entry.bounds())]
+    if entry.source != "bounds":
         like = "right for 95 % of data sets like those that the prior was learned from"
-        found.append(row("95 % interval", like, entry.interval()))
-    return tuple(found[::-1])
+        found.insert(0, ("95 % interval", like, entry.interval()))
+    return tuple(
+        (name, f"{number(low)} to {number(high)}", text) for name, text, (low, high) in found
+    )
 
 
 def _plan(fields: Fields) -> Shown:
@@ -313,22 +309,17 @@ def _ranks(fields: Fields) -> Shown:
         (file,) = fields.files
         result = estimate(file, **given)
         entry = result.entries[0]
-        sentences = tuple(_estimated(each) for each in result.entries)
+        sentences = tuple(
+            f"{each.metric} on the full catalogue is {_about(each)}." for each in result.entries
+        )
         chart = estimates_chart({"": result})
         command = ("estimate", file, *design)
         about = f"How sure is {entry.metric}?"
-        return Shown(result, sentences, chart, command, about, _limits(entry, result))
+        return Shown(result, sentences, chart, command, about, _limits(entry))
     comparison = compare(list(fields.files), by=by, **given)
     named = () if by is None else ("--by", by)
     command = ("compare", *fields.files, *named, *design)
     return Shown(comparison, comparison.sentences(), differences_chart(comparison), command)
-
-
-def _estimated(entry: Estimate) -> str:
-    low, high = entry.interval()
-    sure = "" if math.isnan(low) else f", with a 95 % interval from {number(low)} to {number(high)}"
-    doubt = "" if is_sound(entry) else f" ({health(entry).lower()})"
-    return f"{entry.metric} on the full catalogue is about {number(entry.value)}{sure}{doubt}."
 
 
 def _options(given: Mapping[str, Any], metrics: Iterable[str]) -> tuple[str, ...]:

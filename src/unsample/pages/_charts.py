@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan
-from unsample.pages._sheet import MINUS, Cell, Number, Table, health, is_learned, is_sound, number
+from unsample.answers import DEFAULT_LEVEL, Estimate, Estimates
+from unsample.pages._sheet import Cell, Number, Table, has_both, is_exact, number, point_of
 
 _NONE = (math.nan, math.nan)
 #: Styles of the page in the order in which curves take them, the most distinct first.
 _STYLES = (4, 6, 5, 2, 3, 1, 0)
-#: Smaller relative errors are none, and leave a logarithmic axis.
-_LEAST_ERROR = 1e-4
-Role: TypeAlias = Literal["interval", "guaranteed", "bounds"]
+Role: TypeAlias = Literal["interval", "bounds"]
 #: What each design does, for readers of plans.
 DESIGNS = {
     "fixed": "The same number of sampled items for each target.",
@@ -90,7 +88,7 @@ class LineChart:
     steps: bool = False
     percent: bool = False
     #: Roles of bands that show at first.
-    shown: tuple[str, ...] = ("interval", "guaranteed", "bounds")
+    shown: tuple[str, ...] = ("interval", "bounds")
 
     @property
     def table(self) -> Table:
@@ -112,12 +110,11 @@ class LineChart:
 
 @dataclass(frozen=True)
 class IntervalRow:
-    """A value with its interval and its bounds; ``guaranteed`` where the interval is another."""
+    """A value with its interval and, where these are wider, its bounds."""
 
     label: str
     value: float
     interval: tuple[float, float]
-    guaranteed: tuple[float, float] = _NONE
     bounds: tuple[float, float] = _NONE
     #: What the row means, for the reader who points at it.
     note: str = ""
@@ -147,8 +144,8 @@ class IntervalChart:
     views: tuple[IntervalView, ...]
     zero: bool = False
     #: What the two healths are called in the legend.
-    sure: str = "resolved"
-    unsure: str = "not resolved, or outside its interval"
+    sure: str = "interval"
+    unsure: str = "interval is the bounds"
 
 
 Chart: TypeAlias = LineChart | IntervalChart
@@ -195,117 +192,35 @@ def estimates_chart(
             metric = entry.metric.name
             label = metric if alone else name
             label = f"{label}, {entry.method}" if len(result.methods) > 1 else label
-            row = _row(label, entry, level)
+            row = _row(label, entry, level, bounds=not has_both(result))
             rows.setdefault("all" if alone else metric, []).append(row)
     if highest_first:
         for found in rows.values():
-            found.sort(key=lambda row: -row.value)
-    title, sure = "Estimates with intervals and bounds", "resolved"
+            found.sort(key=lambda row: math.inf if math.isnan(row.value) else -row.value)
+    title, sure = "Estimates with intervals and bounds", "interval"
+    caption = "Thick line: the interval. Thin line: the bounds, which hold whatever P(R) is."
     every = [row for found in rows.values() for row in found]
-    caption = lines_explained(every)
-    if all(result.certainty is None for result in results.values()):
-        drawn = any(result.drawn for result in results.values())
-        title, sure = "Values with intervals", "resolved" if drawn else "exact"
-        caption = "Each line says how far the value would move with other users like these."
+    if all(math.isnan(row.bounds[0]) and row.health == "sure" for row in every):
+        title, caption = "Values with intervals", "Each line is the interval for users like these."
+    if all(is_exact(entry) for result in results.values() for entry in result.entries):
+        sure = "exact"
     return IntervalChart(
         identity="intervals",
         title=title,
         caption=caption,
         x_label="metric on the full catalogue",
-        views=_views(rows),
+        views=views_of(rows),
         sure=sure,
     )
 
 
-def lines_explained(rows: Iterable[IntervalRow]) -> str:
-    """Return which line of a row is what."""
-    bounds = "Thin line: the bounds, which assume nothing about P(R)."
-    if any(math.isfinite(row.guaranteed[0]) for row in rows):
-        return (
-            "Thick line: the interval, calibrated on other data sets. Medium line: the guaranteed "
-            f"interval, which holds for every P(R) of the stated shape. {bounds}"
-        )
-    return f"Thick line: the interval. {bounds}"
+def _row(label: str, entry: Estimate, level: float, *, bounds: bool) -> IntervalRow:
+    row = IntervalRow(label, point_of(entry), entry.interval(level))
+    if entry.source == "bounds":
+        note = "the interval is the bounds, which hold whatever P(R) is"
+        return replace(row, note=note, health="unsure")
+    return replace(row, bounds=entry.bounds(level)) if bounds and not is_exact(entry) else row
 
 
-def _row(label: str, entry: Estimate, level: float) -> IntervalRow:
-    interval = entry.interval(level)
-    guaranteed = entry.interval(level, kind="guaranteed") if entry.calibrated else interval
-    note, mark = ("", "sure") if is_sound(entry) else (health(entry), "unsure")
-    return IntervalRow(
-        label,
-        entry.value,
-        interval,
-        guaranteed if guaranteed != interval else _NONE,
-        _NONE if entry.certainty is None else entry.bounds(level),
-        note,
-        mark,
-    )
-
-
-def _views(rows: Mapping[str, list[IntervalRow]]) -> tuple[IntervalView, ...]:
+def views_of(rows: Mapping[str, list[IntervalRow]]) -> tuple[IntervalView, ...]:
     return tuple(IntervalView(name, tuple(found)) for name, found in rows.items())
-
-
-def differences_chart(result: Comparison) -> IntervalChart:
-    """Return the differences of models with their intervals, a view for each metric."""
-    rows: dict[str, list[IntervalRow]] = {}
-    for held in result.excerpt().differences:
-        name, mark = f"{held.a} {MINUS} {held.b}", "sure" if held.winner else "unsure"
-        row = IntervalRow(name, held.value, (held.low, held.high), note=str(held), health=mark)
-        rows.setdefault(held.metric, []).append(row)
-    level = f"{100 * result.level:g} %"
-    caption = (
-        f"Each line holds the true difference at {level}, chance and the bias of sampling "
-        "included. A line that crosses zero leaves open which model is better."
-    )
-    if is_learned(result):
-        caption = (
-            f"Each line holds the true difference at {level}, whatever P(R) of the stated shape "
-            "the models have. Where it leaves zero out, the winner is proven. Others are told "
-            f"apart by a chance of {level} or more, by data sets like those that the prior was "
-            "learned from."
-        )
-    return IntervalChart(
-        identity="differences",
-        title="Differences between models",
-        caption=caption,
-        x_label="difference on the full catalogue",
-        views=_views(rows),
-        zero=True,
-        sure="told apart",
-        unsure="cannot be told apart",
-    )
-
-
-def plan_chart(result: Plan) -> LineChart:
-    """Return the half-width of each design's interval against its cost."""
-    widths = {(row.name, row.cost): row.half_width / result.value for row in result.curves}
-    costs = sorted({cost for _, cost in widths})
-    curves = {
-        name: np.array([widths.get((name, cost), np.nan) for cost in costs])
-        for name in dict.fromkeys(row.name for row in result.curves)
-    }
-    view = LineView(
-        "designs",
-        f"half-width relative to {result.metric}",
-        tuple(costs),
-        tuple(f"{cost:,.0f} scores" for cost in costs),
-        tuple(
-            Series(name, style(place), np.where(curve > _LEAST_ERROR, curve, np.nan))
-            for place, (name, curve) in enumerate(curves.items())
-        ),
-        guides=(
-            Guide("y", result.precision, f"± {100 * result.precision:.4g} %"),
-            Guide("x", result.budget, f"{result.budget:,.0f} scores"),
-        ),
-    )
-    return LineChart(
-        identity="width-against-cost",
-        title="Width of the interval against cost",
-        caption="Lower and further left is better. A logarithmic axis cannot show widths of zero.",
-        x_label="scores in total",
-        views=(view,),
-        log_y=True,
-        percent=True,
-    )

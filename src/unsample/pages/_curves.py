@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
-from unsample.answers import DEFAULT_LEVEL, Estimates
-from unsample.confidence import Certainty
+from unsample.answers import DEFAULT_LEVEL, Estimate, Estimates, Published
+from unsample.bounds import Bounds
 from unsample.metrics import Metric, MetricFamily, Recall
 from unsample.pages._charts import Band, Guide, LineChart, LineView, Role, Series, style
 
@@ -25,6 +24,8 @@ from unsample.pages._charts import Band, Guide, LineChart, LineView, Role, Serie
 _FEW = 3
 #: Every K costs time for its limits, once for each result.
 _POINTS, _POINTS_OF_SEVERAL = 24, 14
+#: The method whose curve is that of the posterior.
+AUTO = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +33,7 @@ class Curve:
     """A number for each K or range of ranks: by each method, and what the data allow."""
 
     values: Mapping[str, FloatArray]
-    #: Rows (low, high) of ``"bounds"``, ``"guaranteed"`` and ``"interval"``, as far as there are
-    #: any. Without a prior the interval is the guaranteed one, which is given once.
+    #: Rows (low, high) of ``"bounds"`` and ``"interval"``, as far as there are any.
     limits: Mapping[Role, FloatArray]
 
 
@@ -50,25 +50,43 @@ class AtManyK:
     result: Estimates
     ks: IntArray
     level: float = DEFAULT_LEVEL
-    #: Whether bounds, and beside a calibrated interval the guaranteed one, are asked for as well.
+    #: Whether bounds are asked for beside an interval.
     wider: bool = True
 
     @cached_property
-    def certainty(self) -> Certainty | None:
-        """Return what the data say about metrics at these K; None for full ranks."""
-        return self.result.certainty_at(self.ks.tolist())
+    def entry(self) -> Estimate:
+        """Return what knows the curve: the metric that weighs all relevant items alike, if any."""
+        entries = self.result.entries
+        learned = [entry for entry in entries if entry.posterior is not None] or entries
+        alike = [entry for entry in learned if entry.metric.family.weighs_alike]
+        return (alike or learned)[0]
+
+    @cached_property
+    def known(self) -> bool:
+        """Return whether the ranks are full ones."""
+        return bool(self.result.counts.known.all())
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return Bounds.of(self.entry.counts, self.ks.tolist())
 
     def curve(self, family: MetricFamily) -> Curve:
         """Return the metric@K at each K."""
         metrics = [family @ int(k) for k in self.ks]
-        values, squares = (
-            {
-                name: np.array([learned.expect(metric) for metric in asked])
-                for name, learned in self.result.distributions.items()
-            }
-            for asked in (metrics, [_squared(metric) for metric in metrics])
-        )
-        return Curve(values, self._limits(metrics, values, squares))
+        values = {
+            name: self.entry.counts.scale * np.array([held.expect(each) for each in metrics])
+            for name, held in self.result.distributions.items()
+        }
+        if self.known:
+            return Curve(values, self._chance(metrics, values))
+        limits, middle = self._limits(metrics)
+        if AUTO in values and middle is not None:
+            values[AUTO] = middle
+        if isinstance(self.result, Published) and "interval" in limits:
+            # As in tables: where half the interval exceeds the value, the range says more.
+            vague = np.diff(limits["interval"])[:, 0] > 2.0 * values[AUTO]
+            values[AUTO] = np.where(vague, np.nan, values[AUTO])
+        return Curve(values, limits)
 
     def mean_probability(self) -> Curve:
         """Return the mean of P(R) over the ranks up to the first K, and from each K to the next.
@@ -79,52 +97,49 @@ class AtManyK:
         ends = np.concatenate([[0], self.ks])
         shares = {name: np.diff(held.cdf(ends)) for name, held in self.result.distributions.items()}
         ranges = [_share(low + 1, high) for low, high in pairwise(ends.tolist())]
-        limits = self._limits(ranges, shares, shares)
+        limits = self._chance(ranges, shares) if self.known else self._limits(ranges)[0]
         widths = np.diff(ends)
         return Curve(
             {name: held / widths for name, held in shares.items()},
             {role: held / widths[:, None] for role, held in limits.items()},
         )
 
-    def _limits(
-        self,
-        metrics: list[Metric],
-        means: Mapping[str, FloatArray],
-        squares: Mapping[str, FloatArray],
+    def _chance(
+        self, metrics: list[Metric], means: Mapping[str, FloatArray]
     ) -> dict[Role, FloatArray]:
-        """Return what the data allow; of full ranks, how far chance may move a mean over them."""
-        if self.certainty is None:
-            targets = self.result.counts.effective
-            if len(means) != 1 or targets < 2:
-                return {}
-            ((name, mean),) = means.items()
-            spread = np.sqrt(np.maximum(squares[name] - mean**2, 0.0) / targets)
-            reach = NormalDist().inv_cdf((1.0 + self.level) / 2.0) * spread
-            return {"interval": np.stack([np.maximum(mean - reach, 0.0), mean + reach], axis=1)}
-        if self.certainty.shape_in_use() is None:
-            # No P(R) fits the data, so neither bounds nor intervals say anything.
+        """Return how far chance may move means over full ranks."""
+        targets = self.result.counts.effective
+        if len(means) != 1 or targets < 2:
             return {}
-        calibrated = self.result.calibrated if self.certainty.usual else None
-        asked: dict[Role, Any] = {"bounds": self.certainty.bounds} if self.wider else {}
-        if calibrated is None:
-            asked["interval"] = self.certainty.interval
-        elif self.wider:
-            asked["guaranteed"] = self.certainty.interval
-        found = {
-            role: np.array([ask(metric, self.level) for metric in metrics])
-            for role, ask in asked.items()
-        }
-        if calibrated is not None:
-            ends = calibrated.intervals(metrics, self.level)
-            least, most = found["bounds"].T if self.wider else (0.0, self._greatest(metrics))
-            found["interval"] = np.clip(ends.T, least, most).T
-        return found
+        ((name, mean),) = means.items()
+        learned = self.result.distributions[name]
+        scale = self.entry.counts.scale
+        squares = scale**2 * np.array([learned.expect(_squared(metric)) for metric in metrics])
+        spread = np.sqrt(np.maximum(squares - mean**2, 0.0) / targets)
+        reach = NormalDist().inv_cdf((1.0 + self.level) / 2.0) * spread
+        return {"interval": np.stack([np.maximum(mean - reach, 0.0), mean + reach], axis=1)}
 
-    def _greatest(self, metrics: list[Metric]) -> FloatArray:
-        """Return what no value of these metrics exceeds."""
-        counts = self.result.counts
-        most = [metric.weights(self.ks, counts.largest_catalogue).max() for metric in metrics]
-        return counts.scale * np.array(most)
+    def _limits(self, metrics: list[Metric]) -> tuple[dict[Role, FloatArray], FloatArray | None]:
+        """Return what the data allow, and what the posterior takes for the value."""
+        posterior = self.entry.posterior
+        if posterior is None or self.entry.source != "prior":
+            return {"bounds": self._of_bounds(metrics)}, None
+        laws = [posterior.law(metric) for metric in metrics]
+        ends = np.array([law.interval(level=self.level) for law in laws])
+        values = np.array([law.value() for law in laws])
+        if not self.wider:
+            return {"interval": ends}, values
+        bounds = self._of_bounds(metrics)
+        least, most = bounds.T
+        return (
+            {"bounds": bounds, "interval": np.clip(ends.T, least, most).T},
+            np.clip(values, least, most),
+        )
+
+    def _of_bounds(self, metrics: list[Metric]) -> FloatArray:
+        if isinstance(self.result, Published):
+            return np.array([self.result.paper.bounds(each, self.level) for each in metrics])
+        return np.array([self._bounds.of_metric(each, self.level) for each in metrics])
 
 
 def _share(low: int, high: int) -> Metric:
@@ -166,7 +181,9 @@ class Curves:
         """Return metrics@K and P(R), as far as they are known; Recall is the sum of P(R)."""
         results = [held.result for held in self.held.values()]
         learned = any(result.distributions for result in results)
-        if not learned and all(result.certainty is None for result in results):
+        if not learned and all(
+            entry.source == "mean" for each in results for entry in each.entries
+        ):
             return ()
         metrics = [metric for result in results for metric in result.metrics]
         families = {m.family.single or m.family.name: m.family for m in metrics if m.k is not None}
@@ -234,7 +251,7 @@ class Curves:
             # Interval and bounds belong to the metric: methods of the same data share them.
             colour = style(len(series)) if len(curve.values) == 1 else None
             before = f"{result}, " if result else ""
-            named = limit_names(self.held[result].level, calibrated="guaranteed" in curve.limits)
+            named = limit_names(self.held[result].level)
             for method, values in curve.values.items():
                 label = _series_name(result, method, len(curve.values))
                 series.append(Series(label, style(len(series)), self._padded(values)))
@@ -263,15 +280,10 @@ class Curves:
         ]
 
     def _explained(self, roles: set[Role]) -> str:
-        if all(held.certainty is None for held in self.held.values()):
+        if all(held.known for held in self.held.values()):
             return "The curve is exact; the band says how far it would move with other users."
-        band = "band" if roles <= {"interval"} else "darkest band"
-        text = f"The curve is the estimate, the {band} its interval."
-        if "guaranteed" in roles:
-            text += (
-                " It is calibrated on other data sets; the guaranteed interval around it holds for "
-                "every P(R) of the stated shape."
-            )
+        text = "The curve is the estimate"
+        text += ", the band its interval." if "interval" in roles else "."
         if "bounds" in roles:
             text += " The lightest band are the bounds, which hold whatever P(R) is."
         if not self._guides:
@@ -283,7 +295,7 @@ class Curves:
 
     @cached_property
     def _guides(self) -> tuple[Guide, ...]:
-        sampled = (held.result.counts for held in self.held.values() if held.certainty is not None)
+        sampled = (held.result.counts for held in self.held.values() if not held.known)
         edges = {round(counts.blind_rank, 1) for counts in sampled}
         return tuple(
             Guide("x", edge, f"N/n = {edge:,.0f}") for edge in edges if 1 < edge < self.ks[-1]
@@ -292,7 +304,7 @@ class Curves:
     @property
     def _shown(self) -> tuple[str, ...]:
         if len(self.held) == 1:  # bounds of several results would hide each other
-            return ("interval", "guaranteed", "bounds")
+            return ("interval", "bounds")
         return ("interval",) if len(self.held) <= _FEW else ()
 
     def _padded(self, values: FloatArray) -> FloatArray:
@@ -306,11 +318,6 @@ def _series_name(name: str, method: str, methods: int) -> str:
     return name if methods == 1 else f"{name}, {method}"
 
 
-def limit_names(level: float, *, calibrated: bool) -> dict[Role, str]:
+def limit_names(level: float) -> dict[Role, str]:
     """Return how legends call the limits."""
-    how = " (calibrated)" if calibrated else ""
-    return {
-        "bounds": "bounds",
-        "guaranteed": "guaranteed",
-        "interval": f"{100 * level:g} % interval{how}",
-    }
+    return {"bounds": "bounds", "interval": f"{100 * level:g} % interval"}

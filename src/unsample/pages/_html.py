@@ -21,7 +21,6 @@ from unsample._files import write_atomically
 from unsample.answers import (
     DEFAULT_LEVEL,
     Audit,
-    Comparison,
     Estimate,
     Estimates,
     Evaluation,
@@ -32,29 +31,25 @@ from unsample.errors import InputError
 from unsample.pages._charts import (
     DESIGNS,
     Chart,
-    differences_chart,
     estimates_chart,
-    plan_chart,
     spec,
 )
 from unsample.pages._curves import Curves
 from unsample.pages._sheet import (
     Table,
     check_groups,
-    comparison_title,
     estimates_table,
+    has_both,
     heading,
-    health,
-    is_sound,
+    is_exact,
     not_a_result,
     number,
     sheet,
+    value_of,
 )
 
 #: More cards than this are a table in disguise.
 _MOST_CARDS = 8
-#: Models whose curves are drawn.
-_MOST_CURVES = 12
 
 
 @dataclass(frozen=True)
@@ -87,6 +82,14 @@ class Page:
     #: Estimates that are shown at a glance.
     cards: tuple[Estimate, ...] = ()
 
+    @property
+    def known(self) -> bool:
+        """Return whether nothing had to be estimated but from full ranks."""
+        held = self.about
+        if not isinstance(held, Estimates):
+            return False
+        return has_both(held) or all(map(is_exact, held.entries))
+
 
 def templates() -> Any:
     """Return the templates of all pages; every text is escaped."""
@@ -116,9 +119,8 @@ def as_html(result: object, *, title: str | None = None) -> str:
     script = found.loader.get_source(found, "result.js")[0]
     html: str = found.get_template("result.html").render(
         page=shown,
-        number=number,
-        health=health,
-        is_sound=is_sound,
+        is_exact=is_exact,
+        value_of=value_of,
         spec=spec,
         style=style,
         script=script,
@@ -154,7 +156,7 @@ def page(result: object) -> Page:
 
 @page.register
 def _(result: Estimates) -> Page:
-    known = result.certainty is None and not result.drawn
+    known = all(map(is_exact, result.entries))
     verb, kind = ("exact", "Exact") if known else ("estimate", "Full-catalogue")
     return Page(
         verb=verb,
@@ -164,7 +166,7 @@ def _(result: Estimates) -> Page:
         cards=result.entries if len(result.entries) <= _MOST_CARDS else (),
         parts=_estimates_parts({"": result}, "All values; an interval is that of 95 %"),
         about=result,
-        settings=_settings(result),
+        settings=settings_of(result),
     )
 
 
@@ -187,7 +189,7 @@ def _(result: Mapping) -> Page:  # type: ignore[type-arg]
         settings=tuple(
             (f"{name}: {label}", text)
             for name, held in groups.items()
-            for label, text in _settings(held)
+            for label, text in settings_of(held)
         ),
     )
 
@@ -222,76 +224,9 @@ def _(result: Evaluation) -> Page:
     )
 
 
-@page.register
-def _(result: Comparison) -> Page:
-    said, shown = sheet(result), result.excerpt()
-    first = next(iter(result.estimates.values()))
-    models = estimates_chart(shown.estimates, result.level, highest_first=True)
-    alone = models.caption
-    if result.paired:
-        alone += (
-            " Intervals that overlap may still belong to models that are told apart, for "
-            "differences are taken user by user."
-        )
-    models = replace(models, title="Each model by itself", caption=alone)
-    # More curves no eye can follow, and each needs linear programs at every K.
-    highest = dict.fromkeys(row.model for row in shown.standings)
-    curves = {name: shown.estimates[name] for name in list(highest)[:_MOST_CURVES]}
-    settings = {
-        "Models": f"{len(result.models):,}; in tables and charts: {', '.join(shown.models)}",
-        "Compared": result.pairing,
-        "Pairs": result.against,
-        "Curves": ", ".join(curves),
-        "Level": f"{100 * result.level:g} %",
-        "Correction for many pairs": result.correction,
-    }
-    standings, differences = said.tables
-    return Page(
-        verb="compare",
-        title=f"Which of {len(result.models)} models is truly better?",
-        subtitle="; ".join(comparison_title(shown)),
-        warnings=result.warnings,
-        headline=said.verdicts,
-        parts=(
-            Part("verdicts", "Differences", (differences_chart(result),), (differences,)),
-            Part("standings", "Models", (models,), (standings,)),
-            *_curve_parts(curves, result.level),
-        ),
-        about=first,
-        words="comparison",
-        level=result.level,
-        settings=(*settings.items(), *_settings(first)),
-    )
-
-
-@page.register
-def _(result: Plan) -> Page:
-    said, chart = sheet(result), plan_chart(result)
-    return Page(
-        verb="plan",
-        title=f"How to evaluate {result.metric} on {result.items:,} items",
-        subtitle="; ".join(said.title),
-        warnings=said.warnings,
-        headline=(result.recommendation,),
-        parts=(
-            Part("designs", "Designs", tables=said.tables),
-            Part("costs", chart.title, charts=(chart,)),
-        ),
-        about=result,
-        words="plan",
-        settings=(
-            ("Items", f"{result.items:,}"),
-            ("Users", f"{result.users:,}"),
-            ("Metric", result.metric.name),
-            ("Half-width sought", f"{100 * result.precision:.4g} %"),
-            ("Budget", f"{result.budget:,.0f} scores"),
-        ),
-    )
-
-
-def _settings(result: Estimates) -> tuple[tuple[str, str], ...]:
+def settings_of(result: Estimates) -> tuple[tuple[str, str], ...]:
     """Return what went in, and how the solvers ended."""
-    solvers = {entry.method: str(entry.certificate) for entry in result.entries}
+    solvers = {entry.method: entry.solver for entry in result.entries if entry.solver}
     return (
         ("Ranks", heading(result)),
         ("Candidates", result.candidates or "not stated"),
@@ -300,14 +235,12 @@ def _settings(result: Estimates) -> tuple[tuple[str, str], ...]:
 
 
 def _estimates_parts(results: Mapping[str, Estimates], caption: str) -> tuple[Part, ...]:
-    table = estimates_table(results, caption, standard_errors=True)
+    table = estimates_table(results, caption)
     first = Part("results", "Results", (estimates_chart(results),), (table,))
-    return (first, *_curve_parts(results))
+    return (first, *curve_parts(results))
 
 
-def _curve_parts(
-    results: Mapping[str, Estimates], level: float = DEFAULT_LEVEL
-) -> tuple[Part, ...]:
+def curve_parts(results: Mapping[str, Estimates], level: float = DEFAULT_LEVEL) -> tuple[Part, ...]:
     """Return the parts with metrics at every K and with P(R), where these are known."""
     charts = Curves.of(results, level).charts()
     parts = (

@@ -7,7 +7,7 @@ text. LaTeX and Markdown are rendered from it; what it leaves out stands in the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,25 +15,21 @@ from unsample import __version__
 from unsample.answers import (
     DEFAULT_LEVEL,
     Comparison,
-    Estimate,
     Estimates,
     Result,
     Standing,
 )
+from unsample.pages._comparison import comparison_notes, differences_table, standing
 from unsample.pages._sheet import (
-    Cell,
     Columns,
+    Number,
     Sheet,
     Table,
     check_groups,
-    comparison_notes,
-    differences_table,
     estimates_table,
-    highest_values,
-    is_learned,
-    is_sound,
-    number,
+    mark_of,
     sheet,
+    with_interval,
     within,
 )
 
@@ -44,7 +40,6 @@ CITATION = (
     "R. Jin, D. Li, B. Mudrak, J. Gao and Z. Liu: On Estimating Recommendation Evaluation Metrics "
     "under Sampling. AAAI 2021, doi:10.1609/aaai.v35i5.16537"
 )
-_DOUBTED = "* the sample does not settle this value, or it was clipped, or its interval denies it"
 
 
 @functools.singledispatch
@@ -81,12 +76,9 @@ def _(result: Mapping) -> Sheet:  # type: ignore[type-arg]
     if len({method for _, method, _ in entries}) == 1:
         del columns["method"]
     for place, name in enumerate(names):
-        columns[name] = lambda row, place=place: _estimate(row[2][place])
-    shown = _estimates_sheet(
-        sheet(groups), Table.of(entries, columns, "", "estimates"), groups.values()
-    )
-    doubted = any(not is_sound(entry) for _, _, row in entries for entry in row)
-    return replace(shown, notes=(_DOUBTED, *shown.notes)) if doubted else shown
+        columns[name] = lambda row, place=place: with_interval(row[2][place])
+    table = Table.of(entries, columns, "", "estimates")
+    return _estimates_sheet(sheet(groups), table, groups.values())
 
 
 def _estimates_sheet(shown: Sheet, table: Table, held: Iterable[Estimates]) -> Sheet:
@@ -96,48 +88,30 @@ def _estimates_sheet(shown: Sheet, table: Table, held: Iterable[Estimates]) -> S
     return cited(replace(shown, tables=(table,), notes=(made, *shown.notes)))
 
 
-def _estimate(entry: Estimate) -> Cell:
-    mark = "" if is_sound(entry) else " *"
-    return within(number(entry.value), *entry.interval(), mark=mark)
-
-
 def _made(methods: Iterable[str], level: float) -> str:
     return f"method: {', '.join(methods)}; in brackets: {100 * level:g} % interval"
 
 
 @paper.register
 def _(result: Comparison) -> Sheet:
-    whole, shown = sheet(result), result.excerpt()
-    highest = highest_values(shown)
-    doubted = {
-        (row.metric, row.model)
-        for row in shown.standings
-        if not is_sound(shown.estimates[row.model][row.metric])
-    }
-
-    def cell(row: Standing) -> Cell:
-        value = number(row.value, best=row.value == highest[row.metric])
-        mark = " *" if (row.metric, row.model) in doubted else ""
-        return within(value, row.low, row.high, mark=mark)
-
+    shown = result.excerpt()
     methods = dict.fromkeys(m for held in result.estimates.values() for m in held.methods)
-    made = f"{_made(methods, result.level)}; p corrected by {result.correction}"
-    said = "\n".join(comparison_notes(result, shown, ranges=False))
-    notes = [f"{made}; best values are bold", *([_DOUBTED] if doubted else []), said]
+    made = f"{_made(methods, result.level)}; best values are bold"
     return cited(
         replace(
-            whole,
-            tables=(
-                _models_table(shown, cell),
-                differences_table(shown, is_learned(result), brackets=True),
-            ),
-            notes=tuple(notes),
+            sheet(result),
+            tables=(_models_table(shown), differences_table(shown, brackets=True)),
+            notes=(made, *comparison_notes(result, shown)),
         )
     )
 
 
-def _models_table(shown: Comparison, cell: Callable[[Standing], Cell]) -> Table:
+def _models_table(shown: Comparison) -> Table:
     """Return a row for each model, those with the highest first metric first."""
+
+    def cell(row: Standing) -> Number:
+        return within(standing(shown, row), row.low, row.high, mark=mark_of(row.source))
+
     # Of very many models, each metric shows those with its own highest estimates.
     whole = len(shown.models) * len(shown.metrics) == len(shown.standings)
     if len(shown.metrics) > _MOST_METRICS or not whole:

@@ -25,11 +25,11 @@ from unsample.pages._charts import (
     LineChart,
     Role,
     Series,
-    differences_chart,
     estimates_chart,
-    plan_chart,
 )
+from unsample.pages._comparison import differences_chart
 from unsample.pages._curves import Curves, limit_names
+from unsample.pages._plan import plan_chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,11 +39,10 @@ _FORMATS = ("pdf", "png", "svg")
 _COLOURS = ("#1b1f24", "#5c6670", "#a8327a", "#8a6100", "#1b6ca8", "#007a5a", "#6d4aa3")
 _NEUTRAL, _EXACT = "#9aa5b1", "#c2410c"
 #: Opacity of bands, which lie on top of each other.
-_SHADES: dict[Role, float] = {"bounds": 0.3, "guaranteed": 0.2, "interval": 0.4}
+_SHADES: dict[Role, float] = {"bounds": 0.3, "interval": 0.4}
 #: Lines of a row, the widest range first: width and opacity of each.
 _LINES: tuple[tuple[Role, float, float], ...] = (
     ("bounds", 1.5, 1.0),
-    ("guaranteed", 3.0, 0.5),
     ("interval", 6.0, 0.5),
 )
 
@@ -59,7 +58,6 @@ def plot_metric_curve(
 ) -> Axes:
     """Plot a metric@K against K: the estimate, its interval, and the bounds without assumptions.
 
-    Where the interval is calibrated on other data sets, the guaranteed one stands around it.
     ``full_ranks`` adds the exact curve, where the truth is known.
     """
     family = _metrics.parse(metric).family
@@ -96,14 +94,14 @@ def plot_distribution(
 
 
 def plot_estimates(result: Estimates, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
-    """Plot every estimate with its intervals and its bounds, one below the other."""
+    """Plot every estimate with its interval and its bounds, one below the other."""
     chart = estimates_chart({"": result}, level)
     axes = _draw_intervals(chart, chart.views[0], ax)
     axes.set_xlabel(chart.x_label)
     axes.set_xlim(left=0)
     rows = chart.views[0].rows
     drawn = {role for role, *_ in _LINES if any(math.isfinite(getattr(r, role)[0]) for r in rows)}
-    names = limit_names(level, calibrated="guaranteed" in drawn)
+    names = limit_names(level)
     lines = import_extra("matplotlib.lines", extra="report", purpose="plotting")
     keys = [
         lines.Line2D([], [], color=_shade(role), lw=width, alpha=alpha, label=names[role])

@@ -47,16 +47,17 @@ def _one_line(text: object) -> str:
     return printable(str(text)).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def as_text(result: object, *, warnings: bool = True) -> str:
-    """Return a result as aligned tables; ``warnings`` stand below them."""
+def as_text(result: object, *, warnings: bool = True, verbose: bool = False) -> str:
+    """Return a result as aligned tables, ``verbose`` with bounds; ``warnings`` stand below them."""
     shown = sheet(result)
+    tables = shown.tables if verbose else [table.brief for table in shown.tables]
     return "\n\n".join(
         filter(
             None,
             [
                 "\n".join(map(_one_line, shown.title)),
                 "\n".join(map(_one_line, shown.verdicts)),
-                *map(_aligned, shown.tables),
+                *map(_aligned, tables),
                 *map(printable, shown.notes),
                 *(f"warning: {printable(text)}" for text in shown.warnings if warnings),
             ],
@@ -83,7 +84,7 @@ def as_notebook(result: object) -> str:
         [
             _paragraph("\n".join(shown.title)),
             *map(_paragraph, shown.verdicts),
-            *map(_html_table, shown.tables),
+            *(_html_table(table.brief) for table in shown.tables),
             *map(_paragraph, shown.notes),
             *(_paragraph(text, "<b>Warning:</b> ") for text in shown.warnings),
         ]

@@ -13,17 +13,21 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from unsample.answers import (
-    Comparison,
-    Difference,
     Estimate,
     Estimates,
     Evaluation,
-    Plan,
     Published,
-    percent,
+    PublishedEstimate,
 )
 from unsample.errors import InputError
 
+#: What intervals mean, by where they come from.
+_INTERVALS = {
+    "prior": "interval: holds the true value for 95 % of data sets like those that the prior was "
+    "learned from",
+    "mean": "interval: that of an unbiased mean over users",
+    "bounds": "bounds: hold the true value whatever P(R) is",
+}
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 Row = TypeVar("Row")
 
@@ -50,12 +54,16 @@ Columns: TypeAlias = Mapping[str, Callable[[Row], Cell]]
 
 @dataclass(frozen=True)
 class Table:
-    """Cells below names of columns; ``identity`` is the table's name on a page."""
+    """Cells below names of columns; ``identity`` is the table's name on a page.
+
+    Columns named in ``details`` stand on pages, and in text only where more is asked for.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
     identity: str = ""
+    details: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -64,6 +72,13 @@ class Table:
         """Return the table whose columns are these functions of the rows."""
         cells = tuple(tuple(column(row) for column in columns.values()) for row in rows)
         return cls(tuple(columns), cells, caption, identity)
+
+    @property
+    def brief(self) -> Table:
+        """Return the table without its details."""
+        kept = [place for place, name in enumerate(self.columns) if name not in self.details]
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
 
     @property
     def align(self) -> tuple[str, ...]:
@@ -136,7 +151,7 @@ def _groups_sheet(groups: Mapping[str, Estimates]) -> Sheet:
     return Sheet(
         title=tuple(f"{name and f'{name}: '}{heading(held)}" for name, held in groups.items()),
         tables=(estimates_table(groups),),
-        notes=(_limits_explained(next(iter(groups.values()))),),
+        notes=(_intervals_explained(groups.values()),),
         warnings=tuple(dict.fromkeys(text for held in groups.values() for text in held.warnings)),
     )
 
@@ -149,38 +164,37 @@ def check_groups(result: Mapping[Any, Any]) -> dict[str, Estimates]:
 
 
 def estimates_table(
-    results: Mapping[str, Estimates],
-    caption: str = "",
-    *,
-    standard_errors: bool = False,
-    brackets: bool = False,
+    results: Mapping[str, Estimates], caption: str = "", *, brackets: bool = False
 ) -> Table:
     """Return all estimates, by group where these have names.
 
     With ``brackets``, intervals stand behind their values.
     """
+    rows = [_Row(group, entry) for group, held in results.items() for entry in held.entries]
     columns: dict[str, Callable[[_Row], Cell]] = {
         "group": lambda row: row.group,
         "metric": lambda row: row.entry.metric.name,
         "method": lambda row: row.entry.method,
-        "estimate": lambda row: number(row.entry.value),
-        "95 % interval": lambda row: span_of(*row.entry.interval()),
-        "guaranteed": lambda row: span_of(*row.entry.interval(kind="guaranteed")),
+        "estimate": lambda row: value_of(row.entry),
+        "95 % interval": lambda row: interval_of(row.entry),
         "bounds": lambda row: span_of(*row.entry.bounds()),
-        "standard error": lambda row: number(row.entry.standard_error),
-        "health": lambda row: health(row.entry),
     }
-    rows = [_Row(group, entry) for group, held in results.items() for entry in held.entries]
+    if any(has_both(held) for held in results.values()):
+        del columns["95 % interval"], columns["bounds"]
+        columns["these users"] = lambda row: interval_of(row.entry, population=False)
+        columns["users like these"] = lambda row: interval_of(row.entry)
+    if all(is_exact(row.entry) for row in rows):
+        columns.pop("bounds", None)
     if brackets:
-        columns["estimate"] = lambda row: within(number(row.entry.value), *row.entry.interval())
-        del columns["95 % interval"]
+        kept = ("group", "metric", "method")
+        columns = {name: columns[name] for name in kept} | {
+            "estimate": lambda row: with_interval(row.entry)
+        }
     if list(results) == [""]:
         del columns["group"]
-    if all(row.entry.calibrated is None for row in rows):
-        del columns["guaranteed"]
-    if not standard_errors:
-        del columns["standard error"]
-    return Table.of(rows, columns, caption, "estimates")
+    if len({row.entry.method for row in rows}) == 1:
+        del columns["method"]
+    return replace(Table.of(rows, columns, caption, "estimates"), details=("bounds",))
 
 
 class _Row(NamedTuple):
@@ -196,206 +210,77 @@ def heading(result: Estimates) -> str:
     if counts.users != counts.total:
         each = "target, other relevant items left out" if result.filtered else "user"
         what += f" of {counts.users:,} users (metrics for each {each})"
-    if counts.shared is not None:
-        unknown = "" if counts.shared.known else " (which item beats which target is not known)"
-        return f"{what}, {sampled} of {items} items shared by all targets{unknown}"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"
-    how = "with" if counts.replacement else "without"
-    return f"{what}, {sampled} of {items} items sampled {how} replacement"
+    how = f"sampled {'with' if counts.replacement else 'without'} replacement"
+    if counts.shared is not None:
+        unknown = "" if counts.shared.known else " (which item beats which target is not known)"
+        how = f"shared by all targets{unknown}"
+    stated = f"candidates {result.candidates or 'not stated'}"
+    return f"{what}, {sampled} of {items} items {how}, {stated}"
 
 
-def is_sound(entry: Estimate) -> bool:
-    """Return whether nothing speaks against the value."""
-    return entry.resolved and entry.credible and not entry.clipped
+def is_exact(entry: Estimate) -> bool:
+    """Return whether the value is known for these users, so that nothing was estimated."""
+    return entry.interval(population=False) == (entry.value, entry.value)
 
 
-def health(entry: Estimate) -> str:
-    """Return in words whether the value may be relied on."""
-    text = "resolved" if entry.resolved else "NOT RESOLVED"
-    if not entry.credible:
-        text = "OUTSIDE its interval"
-    return f"{text}, clipped" if entry.clipped else text
+def has_both(result: Estimates) -> bool:
+    """Return whether an evaluation knows of these users more than of users like these."""
+    return isinstance(result, Evaluation) and result.design.guided
 
 
-def _limits_explained(result: Estimates) -> str:
-    """Return what interval and bounds mean, and what the methods chose."""
-    chosen = [f"{name}: {text}" for name, text in result.explanations.items() if text]
-    if result.certainty is None:
-        text = "interval: how far the values would move with other users like these"
-        if result.drawn:
-            text += ", and other draws of those ranked in full; it assumes nothing"
-        return "\n".join([text, *chosen])
-    lines, name = [], "interval"
-    if result.calibrated is not None:
-        name = "guaranteed"
-        lines.append(
-            "interval:   holds the true value for 95 % of data sets like those that the prior was "
-            "learned from"
+def point_of(entry: Estimate) -> float:
+    """Return the value, or NaN where it says less than its interval does."""
+    vague = isinstance(entry, PublishedEstimate) and entry.vague
+    return math.nan if vague else entry.value
+
+
+def value_of(entry: Estimate) -> Number:
+    """Return the value, or a dash where its interval says more."""
+    return number(point_of(entry))
+
+
+def interval_of(entry: Estimate, *, population: bool = True) -> Cell:
+    """Return the interval, and a word where it is the bounds."""
+    if not population and is_exact(entry):
+        return "exact"
+    return span_of(*entry.interval(population=population), after=mark_of(entry.source))
+
+
+def mark_of(source: str) -> str:
+    """Return what stands behind an interval: a word where it is the bounds."""
+    return " (bounds)" if source == "bounds" else ""
+
+
+def with_interval(entry: Estimate) -> Number:
+    """Return the value with its interval in brackets behind it."""
+    return within(value_of(entry), *entry.interval(), mark=mark_of(entry.source))
+
+
+def _intervals_explained(results: Iterable[Estimates]) -> str:
+    """Return what the intervals mean, in a line."""
+    held = list(results)
+    entries = [entry for result in held for entry in result.entries]
+    if any(map(has_both, held)):
+        return (
+            "95 % intervals: where a full ranking of these users would land, and where users like "
+            "these would"
         )
-    gap = " " * (len(name) + 2)
-    lines.append(f"{name}: holds it, bias included, assuming {result.assumes}")
-    if result.candidates is None and result.certainty.shape.dents:
-        lines.append(f"{gap}(candidates not given: allows for unseen items only, and for all)")
-    lines.append(f"{'bounds:':{len(gap)}}hold it whatever P(R) is")
-    return "\n".join([*lines, *chosen])
+    if all(map(is_exact, entries)):
+        return "interval: how far the values would move with other users like these"
+    sources = {entry.source for entry in entries}
+    if "prior" in sources:
+        sources -= {"mean"}
+    return "; ".join(text for source, text in _INTERVALS.items() if source in sources)
 
 
-# --- comparisons -------------------------------------------------------------------------------
-
-
-@sheet.register
-def _(result: Comparison) -> Sheet:
-    shown = result.excerpt()
-    standings: dict[str, Callable[[Any], Cell]] = {
-        "metric": lambda row: row.metric,
-        "model": lambda row: row.model,
-        "estimate": lambda row: number(row.value, best=row.value == highest[row.metric]),
-        f"{100 * result.level:g} % interval": lambda row: span_of(row.low, row.high),
-        "best": lambda row: chances(row.least, row.most),
-        "chance": lambda row: chances(row.chance, row.chance),
-    }
-    highest = highest_values(shown)
-    models = f"{len(result.models)} models"
-    first, *others = comparison_title(shown)
-    return Sheet(
-        title=(f"{models}, {first}", *others),
-        verdicts=result.sentences(),
-        tables=(
-            Table.of(shown.standings, standings, "Models", "standing-table"),
-            differences_table(shown, is_learned(result)),
-        ),
-        notes=comparison_notes(result, shown),
-        warnings=result.warnings,
-    )
-
-
-def comparison_notes(
-    result: Comparison, shown: Comparison, *, ranges: bool = True
-) -> tuple[str, ...]:
-    """Return what the columns mean, without ``ranges`` not those of ranges of chances."""
-    learned = is_learned(result)
-    agrees, chance = "the data", "if sampling misleads about all models alike"
-    if learned:
-        agrees += " and the shape"
-        chance = "by data sets like those that the prior was learned from; a winner rests on it"
-    explained = {"chance": f"the chance {chance}"}
-    if ranges:
-        words = f"the chance, from the least to the most that agree with {agrees}"
-        explained = {"best, a better": words} | explained
-    if learned:
-        explained["guaranteed, p"] = "by the shape alone; if that suffices, a winner is proven"
-    notes = ["\n".join(f"{name + ':':<16}{text}" for name, text in explained.items())]
-    if shown is not result:
-        left_out = (
-            f"... the highest estimates of {len(result.models):,} models; the JSON output and "
-            "to_frame hold all of them"
-        )
-        notes.insert(0, left_out)
-    if result.scored:
-        each = ", ".join(f"{name} {scored:,}" for name, scored in shown.scored.items())
-        notes.append(f"scores: {each}; {sum(result.scored.values()):,} in all")
-    if any(isinstance(held, Published) for held in result.estimates.values()):
-        notes.insert(0, "\n".join(map(str, shown.claims)))
-    return tuple(notes)
-
-
-def differences_table(shown: Comparison, learned: bool, *, brackets: bool = False) -> Table:
-    """Return the differences of models; with ``brackets``, intervals stand behind them."""
-    columns: dict[str, Callable[[Difference], Cell]] = {
-        "metric": lambda row: row.metric,
-        "a - b": lambda row: f"{row.a} - {row.b}",
-        "difference": difference,
-        "interval": lambda row: span_of(row.low, row.high, "+"),
-        "a better": lambda row: chances(row.least, row.most),
-        "chance": lambda row: chances(row.chance, row.chance),
-        "p": lambda row: p_value(row.p_value),
-        "winner": lambda row: _winner(row, learned),
-    }
-    if learned:  # A winner then rests on the chance: what the shape alone gives stands behind it.
-        columns["guaranteed"] = columns.pop("interval")
-        columns["a better"], columns["p"] = columns.pop("a better"), columns.pop("p")
-    if brackets:
-        columns["difference"] = lambda row: within(difference(row), row.low, row.high, "+")
-        for name in ("interval", "guaranteed", "a better"):
-            columns.pop(name, None)
-    return Table.of(shown.differences, columns, "Differences", "difference-table")
-
-
-def is_learned(result: Comparison) -> bool:
-    """Return whether all models have intervals that other data sets taught."""
-    return all(held.calibrated is not None for held in result.estimates.values())
-
-
-def highest_values(shown: Comparison) -> dict[str, float]:
-    """Return the highest estimate of each metric."""
-    return {row.metric: row.value for row in sorted(shown.standings, key=lambda row: row.value)}
-
-
-def comparison_title(shown: Comparison) -> tuple[str, ...]:
-    """Return by what models are compared; of each model where that comes from a paper."""
-    held = shown.estimates
-    if any(isinstance(each, Published) for each in held.values()):
-        first = "compared by printed numbers"
-        return (first, *(f"{name}: {'; '.join(sheet(each).title)}" for name, each in held.items()))
-    return (f"{heading(next(iter(held.values())))}, compared {shown.pairing}",)
-
-
-def _winner(pair: Difference, learned: bool) -> str:
-    """Return the winner, and whether that is proven, where it need not be."""
-    if pair.winner is None:
-        return "cannot tell"
-    return f"{pair.winner}, proven" if learned and pair.proven else pair.winner
-
-
-def chances(least: float, most: float) -> Number:
-    """Return a chance in per cent, or the least and the most that it may be."""
-    low, high = f"{100 * least:.0f}", f"{100 * most:.0f}"
-    return Number(f"{low} %" if low == high else f"{low} to {high} %", least)
-
-
-# --- plans -------------------------------------------------------------------------------------
-
-
-@sheet.register
-def _(result: Plan) -> Sheet:
-    columns: Columns[Any] = {
-        "design": lambda row: row.name,
-        "scores": lambda row: _whole(row.cost),
-        "of all": lambda row: _percent(row.cost / result.full),
-        "interval": lambda row: Number(f"± {_percent(row.half_width / result.value)}"),
-        "tells apart": lambda row: number(row.smallest_difference),
-        "setting": lambda row: row.setting,
-    }
-    what = f"{result.users:,} users, {result.items:,} items"
-    if result.targets > result.users:
-        what = f"{result.targets:,} targets of {what}"
-    level = f"{100 * result.level:g} %"
-    caption = "Designs at the same cost" if result.allowed else "Designs at the cost they need"
-    legend = (
-        f"interval:    for {result.metric} of these users ranked in full, at {level}, relative to "
-        "it\n"
-        "tells apart: the smallest difference between two models, unpaired; costs are of one model"
-    )
-    return Sheet(
-        title=(f"{what}, {result.metric} about {result.value:.4f}", f"guess: {result.guess}"),
-        tables=(Table.of(result.outcomes, columns, caption, "design-table"),),
-        notes=(legend, result.recommendation),
-        warnings=result.warnings,
-    )
-
-
-def _whole(value: float) -> Number:
-    return Number(f"{value:,.0f}", value)
-
-
-def _percent(share: float) -> Number:
-    return Number(DASH) if math.isnan(share) else Number(percent(share), share)
+# --- numbers -----------------------------------------------------------------------------------
 
 
 def number(value: float, *, best: bool = False) -> Number:
     """Return a metric to four decimals, or to three digits where these would be lost."""
-    return Number(_digits(value, value), value, best) if math.isfinite(value) else Number(DASH)
+    return Number(digits(value, value), value, best) if math.isfinite(value) else Number(DASH)
 
 
 def p_value(value: float) -> Number:
@@ -403,29 +288,25 @@ def p_value(value: float) -> Number:
     return Number("<0.001" if value < 0.001 else f"{value:.3f}", value)
 
 
-def _digits(value: float, scale: float, sign: str = "") -> str:
+def digits(value: float, scale: float, sign: str = "") -> str:
     """Return a value with the digits that numbers of this scale need."""
     return f"{value:{sign}.3g}" if 1e-6 < abs(scale) < 1e-3 else f"{value:{sign}.4f}"
-
-
-def difference(row: Difference) -> Number:
-    """Return a difference with its sign, and the digits that its interval needs."""
-    return Number(_digits(row.value, max(abs(row.low), abs(row.high)), "+"), row.value)
 
 
 def within(value: Number, low: float, high: float, sign: str = "", *, mark: str = "") -> Number:
     """Return a value with its interval in brackets behind it, where it has one, and a mark."""
     scale = max(abs(low), abs(high))
-    ends = ", ".join(_digits(end, scale, sign) for end in (low, high))
+    ends = ", ".join(digits(end, scale, sign) for end in (low, high))
     return replace(value, after=("" if math.isnan(low) else f" [{ends}]") + mark)
 
 
-def span_of(low: float, high: float, sign: str = "") -> Cell:
-    """Return the two ends of an interval."""
+def span_of(low: float, high: float, sign: str = "", *, after: str = "") -> Cell:
+    """Return the two ends of an interval, and what stands behind them."""
     if math.isnan(low):
         return "none (nothing varies)"
     scale = max(abs(low), abs(high))
-    return Number(f"{_digits(low, scale, sign)} .. {_digits(high, scale, sign)}", low)
+    text = f"{digits(low, scale, sign)} .. {digits(high, scale, sign)}"
+    return Number(text, low, after=after)
 
 
 def _span(values: Any) -> str:

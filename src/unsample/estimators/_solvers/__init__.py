@@ -69,8 +69,6 @@ class Solution:
     gap: FloatArray
     iterations: IntArray
     status: Statuses
-    #: What the method chose on the first problem, in words, where it chose.
-    explanation: str = ""
 
     def certificate(self, row: int = 0) -> Certificate:
         """Return the certificate of one problem of the batch."""

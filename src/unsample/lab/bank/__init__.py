@@ -2,8 +2,8 @@
 
 A data set is in it as histograms: for each model and kind of candidates, how many targets have
 each of the first 128 ranks, and how many lie in each bin of 1.25 % of the rank below them. The
-prior of the library is learned from it (`unsample.estimators.prior`), and estimators are judged on
-it (``benchmarks/bank.py``).
+prior of the library is learned from it (`unsample.prior`), and judged on data sets left out of it
+(``benchmarks/calibration.py``).
 
 >>> bank = load_bank()
 >>> one = bank.select(dataset="ml-1m", model="ease", candidates="unseen").sets[0]

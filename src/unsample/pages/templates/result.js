@@ -97,13 +97,13 @@
     const box = svg("svg", { viewBox: "0 0 36 12", width: 36, height: 12, "aria-hidden": "true" });
     if (kind === "line") box.append(svg("path", { class: `line s${style}`, d: "M1 6H35" }));
     if (kind === "mark") box.append(svg("path", { class: `mark s${style}`, d: "M18 6" + MARKS[style] }));
-    if (["interval", "guaranteed", "bounds"].includes(kind)) {
+    if (["interval", "bounds"].includes(kind)) {
       box.append(svg("path", { class: `band ${kind} ${style === null ? "fn" : "f" + style}`, d: "M1 1H35V11H1Z" }));
     }
     if (kind === "sure" || kind === "unsure") {
       box.append(svg("path", { class: `thick ${kind}`, d: "M5 6H31" }), point(kind, 18, 6));
     }
-    if (["thick", "middle", "thin"].includes(kind)) box.append(svg("path", { class: `${kind} sure`, d: "M4 6H32" }));
+    if (["thick", "thin"].includes(kind)) box.append(svg("path", { class: `${kind} sure`, d: "M4 6H32" }));
     return box;
   }
   // The shape says it too: a full circle is sure, a square is not.
@@ -281,7 +281,7 @@
       marks.push(svg("path", { class: "axis", d: `M${box.left} ${box.top}V${box.bottom}H${box.right}` }));
       marks.push(svg("text", { class: "strong", transform: `translate(13 ${(box.top + box.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, view().y_label));
       const bands = shownBands();
-      for (const role of ["bounds", "guaranteed", "interval"]) {
+      for (const role of ["bounds", "interval"]) {
         marks.push(...bands.filter((band) => band.role === role).map(drawBand));
       }
       for (const guide of view().guides) marks.push(...drawGuide(guide, box));
@@ -381,7 +381,7 @@
         state.cursor = null;
       })));
     }
-    for (const role of ["interval", "guaranteed", "bounds"]) {
+    for (const role of ["interval", "bounds"]) {
       if (!spec.views.some((one) => one.bands.some((band) => band.role === role))) continue;
       parts.controls.append(toggle(`show ${role}`, state.roles.has(role), set((on) => {
         if (on) state.roles.add(role);
@@ -400,12 +400,12 @@
   // --- intervals --------------------------------------------------------------------------------
 
   function intervalChart(figure, spec) {
-    const state = { view: 0, roles: new Set(["interval", "guaranteed", "bounds"]), row: null };
+    const state = { view: 0, roles: new Set(["interval", "bounds"]), row: null };
     const parts = stage(figure, spec, "Up and down arrow keys read its rows.");
     const rows = () => spec.views[state.view].rows;
     const all = spec.views.flatMap((one) => one.rows);
     const some = (test) => all.some(test);
-    const wider = ["guaranteed", "bounds"].filter((role) => some((row) => row[role][0] !== null));
+    const wider = some((row) => row.bounds[0] !== null);
     const ends = (row) => [...state.roles].flatMap((role) => row[role]);
     const text = (value) => shown(value, false, spec.zero);
     const ROW = 34, TOP = 8;
@@ -431,7 +431,6 @@
         svg("rect", { class: `row-hit${state.row === i ? " active" : ""}`, x: 0, y: TOP + ROW * i, width, height: ROW, rx: 5 }),
         svg("text", { class: "strong", x: x.start - 12, y: y + 4, "text-anchor": "end" }, clip(row.label, x.start - 12)),
         ...(state.roles.has("bounds") ? [line(row.bounds, "thin"), caps(row.bounds)] : []),
-        state.roles.has("guaranteed") ? line(row.guaranteed, "middle") : null,
         line(row.interval, "thick"),
         row.value === null ? null : point(row.health, x.at(row.value), y),
       ];
@@ -464,7 +463,7 @@
       const row = rows()[state.row];
       const list = html("ul");
       list.append(html("li", {}, `${spec.zero ? "difference" : "estimate"} `, html("strong", {}, text(row.value))));
-      for (const role of ["interval", "guaranteed", "bounds"]) {
+      for (const role of ["interval", "bounds"]) {
         if (row[role][0] !== null) list.append(html("li", {}, `${role}: ${text(row[role][0])} to ${text(row[role][1])}`));
       }
       if (row.note) list.append(html("li", {}, row.note));
@@ -492,21 +491,17 @@
         clear();
       }));
     }
-    for (const role of wider) {
-      parts.controls.append(toggle(`show ${role}`, true, (on) => {
-        if (on) state.roles.add(role);
-        else state.roles.delete(role);
+    if (wider) {
+      parts.controls.append(toggle("show bounds", true, (on) => {
+        if (on) state.roles.add("bounds");
+        else state.roles.delete("bounds");
         draw();
       }));
     }
     for (const kind of ["sure", "unsure"]) {
       if (some((row) => row.health === kind)) parts.keys.append(html("li", { class: "key" }, sample(null, kind), spec[kind]));
     }
-    const widths = { interval: "thick", guaranteed: "middle", bounds: "thin" };
-    for (const role of wider.length ? ["interval", ...wider] : []) {
-      const calibrated = role === "interval" && wider.includes("guaranteed") ? " (calibrated)" : "";
-      parts.keys.append(html("li", { class: "key" }, sample(null, widths[role]), role + calibrated));
-    }
+    if (wider) parts.keys.append(html("li", { class: "key" }, sample(null, "thin"), "bounds"));
     redrawOnResize(parts.canvas, draw);
     draw();
   }

@@ -1,0 +1,350 @@
+"""How well the posterior holds on what it was not learned from: ``benchmarks/calibration.py``.
+
+Families of data sets and kinds of models are left out at once: a rank set is judged by a prior that
+was learned without any data set of its family and without any model of its kind. A sample is drawn
+from its ranks, and the posterior is compared with the exact metrics of the same users. Both factors
+are chosen by the other families alone, on these users' intervals and on differences of models, and
+printed beside what all families give. Tables show the default intervals, for users like these.
+
+Rank sets are those of the bank and ``further_ranks.npz`` (ten more kinds of models, on the same
+data sets and on ten more); these have no users. ``--users FOLDER`` takes ranks user by user (as
+``unsample.lab bank`` reads them), so that models are paired. ``--write FILE`` learns from all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, fields
+from functools import cache, partial
+from itertools import combinations
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from scipy.special import stdtrit
+
+from unsample._archives import read_arrays
+from unsample.evidence import ModelCounts, Targets
+from unsample.lab.bank import Bank, RankSet, load_bank
+from unsample.lab.bank._folder import _sets
+from unsample.law import draw_sampled_ranks
+from unsample.metrics import parse_all
+from unsample.prior import KINDS, Gaussian, History, Posterior, Prior
+from unsample.prior._law import CAUTION, t_law
+
+FURTHER = Path(__file__).with_name("further_ranks.npz")
+METRICS = parse_all(
+    ["NDCG@10", "Recall@10", "MRR@100", "Recall@1", "NDCG@5", "NDCG@20", "NDCG@50", "Recall@1000"]
+)
+#: What factors are chosen by.
+SINGLE, PAIRED = (0, 1, 2, 3, 4, 5, 6), (0, 1, 2)
+#: Kinds of models that are left out together, and into how many parts families are cut.
+MODELS = (
+    "pop popularity recent freq",
+    "knn itemknn userknn transe rotate",
+    "ease half-ease svd als",
+    "rp3 walk gfcf lightgcn complex distmult",
+    "bpr neumf tower vae multivae rescal",
+    "markov decay gru sasrec mlp",
+)
+GROUP = {name: at for at, names in enumerate(MODELS) for name in names.split()}
+PARTS = 12
+#: Models that put a user's own items first, and the kinds where somebody would use them.
+NATURAL = {"gfcf": ("unseen", "repeats"), "recent": ("repeats",)}
+#: Factors grow by (1 + this / families^2)^2.
+FEW = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Errors of the logarithms of rank sets, or of differences of two of them (rows x metrics).
+
+    ``common`` and ``own`` are the prior's parts of the squared scale with factors of 1, ``like``
+    and ``these`` the users' parts, for users like these and for these users.
+    """
+
+    kind: np.ndarray
+    family: np.ndarray
+    pair: np.ndarray
+    said: np.ndarray
+    error: np.ndarray
+    common: np.ndarray
+    own: np.ndarray
+    like: np.ndarray
+    these: np.ndarray
+
+    @classmethod
+    def join(cls, parts: Sequence[Lines]) -> Lines:
+        names = [each.name for each in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def take(self, rows: np.ndarray) -> Lines:
+        return Lines(*(getattr(self, each.name)[rows] for each in fields(self)))
+
+    def law(self, factors: np.ndarray, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return scale and freedom under factors (rows x 2)."""
+        prior = factors[:, :1] * self.common + factors[:, 1:] * self.own
+        return t_law(prior, np.where(self.pair[:, None], CAUTION, 1.0) * users)
+
+
+Taken = tuple[tuple[RankSet, ...], tuple[History, ...], tuple[Gaussian, ...]]
+
+
+@cache
+def history() -> Taken:
+    """Return all rank sets, what they are to learning, and what each tells."""
+    return taken([*load_bank(), *Bank.load(FURTHER)])
+
+
+def taken(found: Sequence[RankSet]) -> Taken:
+    """Take the complete rank sets; data sets of one family share their weight."""
+    sets = tuple(each for each in found if not each.partial)
+    of_family: dict[tuple[str, str], set[str]] = {}
+    for each in sets:
+        of_family.setdefault((each.kind, each.family), set()).add(each.dataset)
+    histories = tuple(
+        History(e.grid, e.counts, e.dataset, e.kind, 1.0 / len(of_family[e.kind, e.family]))
+        for e in sets
+    )
+    return sets, histories, tuple(each.evidence() for each in histories)
+
+
+def learned(part: int | None, group: int | None) -> Prior:
+    """Return the prior without a part of the families and a group of models."""
+    sets, histories, evidence = history()
+    kept = [
+        at
+        for at, each in enumerate(sets)
+        if (part is None or part_of(each.family) != part)
+        and (group is None or GROUP[each.model] != group)
+    ]
+    return Prior.fit([histories[at] for at in kept], evidence=[evidence[at] for at in kept])
+
+
+@cache
+def families() -> tuple[str, ...]:
+    names = sorted({each.family for each in history()[0]})
+    return tuple(np.random.default_rng(1).permutation(names).tolist())
+
+
+def part_of(family: str) -> int:
+    return families().index(family) % PARTS
+
+
+def judged(folders: Sequence[Path]) -> Iterator[tuple[list[RankSet], list[np.ndarray]]]:
+    """Yield the models of each data set with their ranks."""
+    groups: dict[tuple[str, str, object], list[tuple[RankSet, np.ndarray]]] = {}
+    known = {each.dataset: each for each in history()[0]}
+    if not folders:
+        for at, each in enumerate(history()[0]):
+            place = each.dataset, each.kind, at < len(load_bank().sets)
+            groups.setdefault(place, []).append((each, each.ranks()))
+    for path in sorted(path for folder in folders for path in folder.glob("*.npz")):
+        if path.stem in known:
+            with path.open("rb") as file:
+                arrays = read_arrays(file, path.name)
+            about = {key: getattr(known[path.stem], key) for key in ("group", "family")}
+            about["graph"] = known[path.stem].kind == "graph"
+            for each, ranks in _sets_with_ranks(path.stem, about, arrays):
+                groups.setdefault((each.dataset, each.kind, path), []).append((each, ranks))
+    for found in groups.values():
+        yield [each for each, _ in found], [ranks for _, ranks in found]
+
+
+def _sets_with_ranks(name: str, about: dict, arrays: dict) -> Iterator[tuple[RankSet, np.ndarray]]:
+    items, seen = int(arrays["items"]), arrays["n_seen"].astype(np.int64)
+    repeat = arrays.get("repeat", np.zeros(len(seen), dtype=bool)).astype(bool)
+    for each in _sets(name, about, arrays):
+        if each.model not in GROUP or (
+            each.model in NATURAL and each.kind not in NATURAL[each.model]
+        ):
+            continue
+        unseen = each.candidates == "unseen"
+        chosen = ~repeat if unseen else np.ones(len(seen), dtype=bool)
+        ranks = arrays[f"{each.model}_{int(unseen)}"].astype(np.int64)[chosen]
+        sizes = (items - seen if unseen else np.full(len(seen), items))[chosen]
+        moved = 1 + np.rint((ranks - 1) * ((each.items - 1) / (sizes - 1))).astype(np.int64)
+        yield each, np.where(ranks <= 128, ranks, moved).clip(1, each.items)
+
+
+def draw(one: RankSet, ranks: np.ndarray, sampled: int, seed: int) -> np.ndarray:
+    name = "/".join((one.dataset, one.model, one.kind, str(sampled)))
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    size = min(sampled, one.items - 1)
+    return draw_sampled_ranks(ranks, items=one.items, sampled=size, rng=rng)
+
+
+def fold(part: int, group: int, chosen: argparse.Namespace) -> list[Lines]:
+    """Judge the rank sets of some families by some kinds of models."""
+    lines: list[Lines] = []
+    prior: Prior | None = None
+    for sets, ranks in judged(chosen.users):
+        own = [at for at, each in enumerate(sets) if GROUP[each.model] == group]
+        if part_of(sets[0].family) != part or not own:
+            continue
+        prior = prior or learned(part, group)
+        drawn = {
+            str(at): Targets(
+                draw(one, some, chosen.sampled, chosen.seed),
+                items=one.items,
+                sampled=min(chosen.sampled, one.items - 1),
+            )
+            for at, (one, some) in enumerate(zip(sets, ranks, strict=True))
+        }
+        models = ModelCounts.of_targets(drawn)
+        # Ranks of the bank have no users: models are taken as independent.
+        counts = models if chosen.users else dict(models)
+        found = Posterior.of(counts, prior, kind=sets[0].kind)
+        truth = [
+            [float(metric.weights(some, one.items).mean()) for metric in METRICS]
+            for one, some in zip(sets, ranks, strict=True)
+        ]
+        lines.append(compared(found, sets, np.array(truth), own))
+    return lines
+
+
+def compared(
+    found: Posterior, sets: Sequence[RankSet], truth: np.ndarray, own: Sequence[int]
+) -> Lines:
+    """Return the errors of some of the models, and of pairs whose first is one of them."""
+    like = [found.law(metric) for metric in METRICS]
+    these = [found.law(metric, population=False) for metric in METRICS]
+    eye = np.eye(len(sets))
+    pairs = [eye[a] - eye[b] for a, b in combinations(range(len(sets)), 2) if a in own]
+    scales = np.array([*eye[list(own)], *pairs])
+    said = scales @ np.stack([law.mean for law in like], axis=1)
+    # What is zero has no logarithm.
+    logs = np.log(np.maximum(truth, 1e-300))
+    exact = np.where(np.abs(scales) @ (truth <= 0) > 0, np.nan, scales @ logs)
+
+    def squares(matrices: Sequence[np.ndarray]) -> np.ndarray:
+        return np.stack([((scales @ each) * scales).sum(axis=1) for each in matrices], axis=1)
+
+    rows = len(scales)
+    return Lines(
+        np.full(rows, sets[0].kind),
+        np.full(rows, sets[0].family),
+        np.arange(rows) >= len(own),
+        said,
+        said - exact,
+        squares([law.common for law in like]),
+        squares([np.diag(law.own) for law in like]),
+        squares([law.users for law in like]),
+        squares([law.users for law in these]),
+    )
+
+
+# -- factors --------------------------------------------------------------------------------------
+
+
+def holds(lines: Lines, metrics: Sequence[int], factors: tuple[float, float]) -> float:
+    """Return the share of these users' 95 % intervals that hold; families weigh the same."""
+    scale, freedom = lines.law(np.tile(factors, (len(lines.kind), 1)), lines.these)
+    inside = np.abs(lines.error) <= stdtrit(freedom, 0.975) * scale
+    chosen = np.isfinite(lines.error)[:, metrics]
+    shares = []
+    for family in np.unique(lines.family):
+        own = chosen & (lines.family == family)[:, None]
+        shares += [float(inside[:, metrics][own].mean())] if own.any() else []
+    return float(np.mean(shares))
+
+
+def choose(lines: Lines) -> tuple[float, float]:
+    """Return the factors (data sets, models) with which intervals of 95 % hold in 95 %.
+
+    Of kinds with few families errors may be larger than those that were seen.
+    """
+    single, pairs = lines.take(~lines.pair), lines.take(lines.pair)
+    common, own = 0.5, 0.5
+    for _ in range(3):
+        if len(pairs.kind):
+            own = least(partial(_share, pairs, PAIRED, common, 1))
+        common = least(partial(_share, single, SINGLE, own, 0))
+    few = (1.0 + FEW / len(np.unique(lines.family)) ** 2) ** 2
+    return few * common, few * own
+
+
+def _share(lines: Lines, metrics: Sequence[int], other: float, place: int, tried: float) -> float:
+    return holds(lines, metrics, (other, tried) if place else (tried, other))
+
+
+def least(share: Callable[[float], float]) -> float:
+    """Return the least factor with which a share is 95 %."""
+    low, high = 0.02, 16.0
+    for _ in range(14):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if share(middle) < 0.95 else (low, middle)
+    return float(np.sqrt(low * high))
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def figures(lines: Lines, factors: np.ndarray, metric: int) -> str:
+    """Return error, half-width, coverage and verdicts of one metric, as a row of a table."""
+    known = np.isfinite(lines.error[:, metric])
+    scale, freedom = (each[:, metric] for each in lines.law(factors, lines.like))
+    error, said = lines.error[:, metric], lines.said[:, metric]
+    single, pairs = known & ~lines.pair, known & lines.pair
+    reach = stdtrit(freedom, 0.975) * scale
+    called = pairs & (np.abs(said) > stdtrit(freedom, 0.95) * scale)
+    right = (said * (said - error) > 0)[called]
+    verdicts = f"{called.sum() / pairs.sum():.0%}, {right.mean():.1%}" if called.any() else "-"
+    size = np.abs(error[single])
+    return (
+        f"{METRICS[metric].name:12} {single.sum():5} sets  error {np.median(size):.3f}"
+        f"  half-width {np.median(np.sinh(reach[single])):.2f}"
+        f"  holds {np.mean(size <= reach[single]):.1%}  pairs called, right {verdicts}"
+    )
+
+
+def print_tables(lines: Lines) -> dict[str, tuple[float, float]]:
+    """Print, by kind, what factors of other families give; return those of all families."""
+    result = {}
+    for kind in [each for each in KINDS if (lines.kind == each).any()]:
+        some = lines.take(lines.kind == kind)
+        names = np.unique(some.family)
+        apart = [some.take(some.family != each) for each in names]
+        nested = np.array([choose(each if len(each.kind) else some) for each in apart])
+        result[kind] = choose(some)
+        spans = [f"{each.min():.2f}..{each.max():.2f}" for each in nested.T]
+        print(
+            f"\n{kind}: factors {result[kind][0]:.2f} (data sets; without a family {spans[0]}), "
+            f"{result[kind][1]:.2f} (models; {spans[1]})"
+        )
+        for metric in range(len(METRICS)):
+            print("  " + figures(some, nested[np.searchsorted(names, some.family)], metric))
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sampled", type=int, default=99)
+    parser.add_argument("--users", type=Path, nargs="+", default=[], help="folders of ranks")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--parts", type=int, nargs="+", default=list(range(PARTS)))
+    parser.add_argument("--groups", type=int, nargs="+", default=list(range(len(MODELS))))
+    parser.add_argument("--write", type=Path, help="learn from all with these factors, and save")
+    chosen = parser.parse_args(arguments)
+    jobs = [(part, group) for part in chosen.parts for group in chosen.groups]
+    lines: list[Lines] = []
+    with ProcessPoolExecutor(chosen.workers) as pool:
+        for found in pool.map(fold, *zip(*jobs, strict=True), [chosen] * len(jobs)):
+            lines += found
+            print(".", end="", file=sys.stderr, flush=True)
+    factors = print_tables(Lines.join(lines))
+    if chosen.write is not None:
+        data_sets = {each.dataset for each in history()[0]}
+        note = f"learned from {len(history()[0])} rank sets on {len(data_sets)} data sets"
+        learned(None, None).calibrated(factors, note=note).save(chosen.write)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+"""The joint law of one metric of several models, from which all that a comparison says follows.
+
+Models with sampled ranks have a joint posterior of the logarithms of their metrics. Models whose
+users' values are known (full rankings, drawn users, unbiased means) have a joint t law of their
+means. Where both kinds meet, means are taken as logarithms, independent of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from unsample._checks import FloatArray, check_level
+from unsample.answers._estimates import BOUNDS, PRIOR, Estimate, Estimates
+from unsample.answers._exact import UserValues
+from unsample.answers._model import Model
+from unsample.answers._paired import Added, Pairing
+from unsample.answers._spread import DirectSpread, MeanSpread
+from unsample.bounds import DirectMean, DrawnError, degrees_of_freedom, quantile
+from unsample.estimators import Observed
+from unsample.metrics import Metric
+from unsample.prior import CAUTION, Law, Posterior
+
+#: Draws for the chance of being the best.
+_DRAWS = 1 << 14
+#: The least value of which there is a logarithm.
+_LEAST = 1e-12
+#: An error below this share of the errors of the two models comes from rounding.
+_NO_ERROR = 1e-9
+
+
+class DifferenceLaw(Protocol):
+    """What the difference of two models may be."""
+
+    @property
+    def value(self) -> float:
+        """Return the difference of the two values."""
+
+    @property
+    def chance(self) -> float:
+        """Return the chance that it is positive."""
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return its two-sided interval: both ends together hold at this level."""
+
+
+@dataclass(frozen=True)
+class MeanDifference:
+    """The difference of two means over users: a t law."""
+
+    value: float
+    error: float
+    freedom: float
+
+    @property
+    def chance(self) -> float:
+        """Return the chance that the difference is positive; one half where nothing varies."""
+        from scipy.special import stdtr
+
+        if self.error == 0.0:
+            return 0.5 + 0.5 * float(np.sign(self.value))
+        return float(stdtr(self.freedom, self.value / self.error))
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the interval of the difference."""
+        reach = quantile(level, self.freedom) * self.error
+        return self.value - reach, self.value + reach
+
+
+@dataclass(frozen=True)
+class BoundDifference:
+    """A difference of which only the bounds of both models are known; chances are withheld."""
+
+    value: float
+    first: Estimate = field(repr=False)
+    second: Estimate = field(repr=False)
+
+    @property
+    def chance(self) -> float:
+        """Return nothing: there is no law."""
+        return math.nan
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the least and the greatest difference; each model has half of the error."""
+        both = 1.0 - (1.0 - check_level(level)) / 2.0
+        (low, high), (other_low, other_high) = (
+            each.interval(both) for each in (self.first, self.second)
+        )
+        return low - other_high, high - other_low
+
+
+@dataclass(frozen=True, eq=False)
+class MeanLaw:
+    """The joint t law of several models' means over users."""
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    covariance: FloatArray
+    #: Degrees of freedom of each model's difference from each other.
+    freedom: FloatArray
+
+    def difference(self, a: str, b: str) -> MeanDifference:
+        """Return the law of the first model's mean less the second's."""
+        i, j = self.names.index(a), self.names.index(b)
+        alone = math.sqrt(self.covariance[i, i] + self.covariance[j, j])
+        square = alone**2 - 2.0 * float(self.covariance[i, j])
+        error = math.sqrt(max(square, 0.0))
+        if error <= _NO_ERROR * alone:
+            # Equal differences for all users do not prove that chance plays no part.
+            error = alone
+        error *= math.sqrt(CAUTION)
+        return MeanDifference(float(self.mean[i] - self.mean[j]), error, float(self.freedom[i, j]))
+
+    def best(self) -> dict[str, float]:
+        """Return each model's chance of being the best: never more than of beating one other."""
+        cautious = CAUTION * self.covariance
+        return _chances_of_best(self.names, self.mean, cautious, self.freedom.min(), self)
+
+
+def _chances_of_best(
+    names: Sequence[str], mean: FloatArray, covariance: FloatArray, freedom: float, law: MeanLaw
+) -> dict[str, float]:
+    rng = np.random.default_rng(33)
+    powers, axes = np.linalg.eigh(covariance)
+    noise = rng.standard_normal((_DRAWS, len(names))) @ (axes * np.sqrt(np.maximum(powers, 0))).T
+    tails = np.sqrt(freedom / rng.chisquare(freedom, size=_DRAWS))
+    drawn = mean + noise * tails[:, None]
+    first = drawn == drawn.max(axis=1, keepdims=True)
+    share = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
+    found = {}
+    for at, a in enumerate(names):
+        others = [law.difference(a, b).chance for b in names if b != a]
+        found[a] = min(float(share[at]), *others) if len(others) > 1 else sum(others)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """The joint law of any metric of some models; computed once for each metric."""
+
+    models: Sequence[Model]
+    estimates: Mapping[str, Estimates]
+    pairing: Pairing
+    _found: dict[str, tuple[Law | MeanLaw, ...]] = field(default_factory=dict, repr=False)
+    _joined: dict[tuple[int, ...], Posterior] = field(default_factory=dict, repr=False)
+
+    def difference(self, metric: Metric, a: str, b: str) -> DifferenceLaw:
+        """Return the law of a difference."""
+        for law in self._laws(metric):
+            if {a, b} <= set(law.names):
+                return law.difference(a, b)
+        first, second = (self.estimates[name][metric] for name in (a, b))
+        return BoundDifference(first.value - second.value, first, second)
+
+    def best(self, metric: Metric) -> dict[str, float]:
+        """Return the chance of being the best, of each model that has one."""
+        laws = self._laws(metric)
+        if not laws or len(laws[-1].names) < len(self.models):
+            # Nobody can be called the best of all where some are known by bounds alone.
+            return {}
+        found = laws[-1].best()
+        if len(laws) == 1:
+            return found
+        # The law of all is that of each two, but for those that have a law of their own.
+        return {
+            a: min(chance, *(self.difference(metric, a, b).chance for b in found if b != a))
+            for a, chance in found.items()
+        }
+
+    def _laws(self, metric: Metric) -> tuple[Law | MeanLaw, ...]:
+        """Return the laws of models that have much in common, and last that of all of them."""
+        if metric.name not in self._found:
+            parts = self._parts(metric)
+            several = (_side_by_side(parts),) if len(parts) > 1 else ()
+            self._found[metric.name] = (*parts, *several)
+        return self._found[metric.name]
+
+    def _parts(self, metric: Metric) -> list[Law | MeanLaw]:
+        """Return a joint law for each prior by which models were judged, and one for means."""
+        entries = {name: held[metric] for name, held in self.estimates.items()}
+        groups: dict[tuple[object, ...], list[Model]] = {}
+        others = []
+        # Printed numbers come last: the first model of a group says how the others are joined.
+        for model in sorted(self.models, key=lambda each: each.published):
+            entry = entries[model.name]
+            if entry.source == PRIOR and entry.posterior is not None:
+                # Models judged by one prior have what their data sets are like in common.
+                key = (*entry.posterior.kinds, *map(id, entry.posterior.learned))
+                groups.setdefault(key, []).append(model)
+            elif entry.source != BOUNDS:
+                others.append(model)
+        parts: list[Law | MeanLaw] = [
+            self._posterior(metric, group, entries) for group in groups.values()
+        ]
+        return parts + ([self._means(metric, others, entries)] if others else [])
+
+    def _posterior(
+        self, metric: Metric, models: Sequence[Model], entries: Mapping[str, Estimate]
+    ) -> Law:
+        """Return the law under the joint posterior; its parts were fitted with the estimates."""
+        parts = {model.name: entries[model.name].posterior for model in models}
+        held = {name: part for name, part in parts.items() if part is not None}
+        key = tuple(id(part) for part in held.values())
+        if key not in self._joined:
+            self._joined[key] = Posterior.joined(held, self.pairing.between(models))
+        law = self._joined[key].law(metric)
+        # Values are kept within their bounds.
+        values = [entries[name].value for name in law.names]
+        return replace(law, mean=np.log(np.maximum(values, _LEAST)))
+
+    def _means(
+        self, metric: Metric, models: Sequence[Model], entries: Mapping[str, Estimate]
+    ) -> MeanLaw:
+        """Return the law of means, whose errors are those of each model alone."""
+        size = len(models)
+        values = np.array([entries[model.name].value for model in models])
+        errors = np.array([_error(entries[model.name]) for model in models])
+        added = [self._added(metric, entries[model.name], model) for model in models]
+        together = np.eye(size)
+        users = np.array([float(max(model.counts.users - 1, 1)) for model in models])
+        freedom = np.minimum.outer(users, users)
+        for i in range(size):
+            for j in range(i):
+                first, second = added[i], added[j]
+                if first is None or second is None:
+                    continue
+                together[i, j] = together[j, i] = self.pairing.correlation(first, second)
+                if first.by_user is not None and second.by_user is not None:
+                    apart = degrees_of_freedom(first.by_user - second.by_user)
+                    freedom[i, j] = freedom[j, i] = apart
+        covariance = together * np.outer(errors, errors)
+        return MeanLaw(tuple(model.name for model in models), values, covariance, freedom)
+
+    def _added(self, metric: Metric, entry: Estimate, model: Model) -> Added | None:
+        """Return what each user adds to a mean; None if users are not paired."""
+        direct = DirectMean.of(metric, entry.counts)
+        if isinstance(entry.spread, DirectSpread) and direct is not None:
+            return self.pairing.of_scores(model, metric, direct.values)
+        error = entry.spread.error if isinstance(entry.spread, MeanSpread) else None
+        if isinstance(error, DrawnError):
+            return self.pairing.of_totals(model, error.totals)
+        if model.targets is not None:
+            values = UserValues.of(model.targets, [metric], model.relevance)
+            return self.pairing.of_totals(model, values.totals[:, 0])
+        if direct is not None:
+            return self.pairing.of_scores(model, metric, direct.values)
+        known = Observed.prepare(entry.counts).known_weights([metric])[:, 0]
+        return self.pairing.of_scores(model, metric, known)
+
+
+def _side_by_side(parts: Sequence[Law | MeanLaw]) -> Law:
+    """Return the law of models that have nothing in common, by the logarithms of means."""
+    names = tuple(name for part in parts for name in part.names)
+    size, start = len(names), 0
+    mean, own, most = np.zeros(size), np.zeros(size), np.full(size, math.inf)
+    common, users = np.zeros((size, size)), np.zeros((size, size))
+    for part in parts:
+        here = slice(start, start + len(part.names))
+        start = here.stop
+        if isinstance(part, Law):
+            mean[here], own[here], most[here] = part.mean, part.own, part.most
+            common[here, here], users[here, here] = part.common, part.users
+            continue
+        value, errors = np.maximum(part.mean, _LEAST), np.sqrt(np.diag(part.covariance))
+        # As wide as a log-normal law: the logarithm of a mean near zero has no end.
+        scale = np.sqrt(np.log1p((errors / value) ** 2))
+        factor = np.divide(scale, errors, out=np.zeros_like(scale), where=errors > 0)
+        mean[here] = np.log(value)
+        users[here, here] = part.covariance * np.outer(factor, factor)
+    return Law(names, mean, common, own, users, most, (PRIOR,) * size)
+
+
+def _error(entry: Estimate) -> float:
+    """Return the standard error of a mean; where nothing varies, as its interval has it."""
+    spread = entry.spread
+    if isinstance(spread, DirectSpread):
+        return spread.standard_error
+    error = spread.error.population if isinstance(spread, MeanSpread) else 0.0
+    if not error > 0.0:
+        low, high = entry.interval()
+        error = (high - low) / 2.0 / quantile(0.95)
+    return 0.0 if math.isnan(error) else error

@@ -1,0 +1,93 @@
+"""How far a number may be from the truth: plain records that give an interval at any level."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from unsample._checks import check_level
+from unsample.bounds import DrawnError, MeanError, quantile
+from unsample.prior import Law, t_law
+
+
+class Spread(Protocol):
+    """What a metric may be."""
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the least and the greatest value at this level."""
+
+
+@dataclass(frozen=True)
+class Certain:
+    """A number that is known."""
+
+    value: float
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the number twice."""
+        check_level(level)
+        return self.value, self.value
+
+
+@dataclass(frozen=True)
+class LogSpread:
+    """A t law of the logarithm, with a greatest value: what the posterior says of one model."""
+
+    mean: float
+    scale: float
+    freedom: float
+    most: float
+
+    @classmethod
+    def of(cls, law: Law, name: str) -> LogSpread:
+        """Return what a joint law says of one of its models."""
+        at = law.names.index(name)
+        scale, freedom = t_law(law.prior[at, at], law.users[at, at])
+        return cls(float(law.mean[at]), float(scale), float(freedom), float(law.most[at]))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        reach = quantile(level, self.freedom) * self.scale
+        ends = (math.exp(min(self.mean + sign * reach, 700.0)) for sign in (-1, 1))
+        low, high = (min(end, self.most) for end in ends)
+        return low, high
+
+
+@dataclass(frozen=True)
+class MeanSpread:
+    """A mean over users, all known as in full rankings, or of whom some were drawn."""
+
+    value: float
+    error: MeanError | DrawnError
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval, for users like these."""
+        return self.error.interval(self.value, level)
+
+
+@dataclass(frozen=True)
+class DrawnSpread:
+    """The mean of these users, of whom some were drawn."""
+
+    value: float
+    error: DrawnError
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval, over other draws from these users."""
+        return self.error.of_these(self.value, level)
+
+
+@dataclass(frozen=True)
+class DirectSpread:
+    """An unbiased mean of sampled ranks, between two limits."""
+
+    value: float
+    standard_error: float
+    least: float
+    most: float
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        reach = quantile(level) * self.standard_error
+        return max(self.value - reach, self.least), min(self.value + reach, self.most)

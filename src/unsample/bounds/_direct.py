@@ -1,0 +1,110 @@
+"""Metrics that are linear in the rank: the sample's own mean is unbiased, and nothing is assumed.
+
+On average the share of sampled items below a target is the share of all items below it, whatever
+its rank and however many items its user has. So the AUC and the mean rank need no P(R). They are
+means of known numbers, with the intervals of a mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray
+from unsample.bounds._limits import hoeffding
+from unsample.evidence import ItemCounts, RankCounts
+from unsample.metrics import AUC, MR, Metric
+
+
+@dataclass(frozen=True, eq=False)
+class DirectMean:
+    """A metric whose value is a mean over targets of a number for each cell."""
+
+    counts: RankCounts
+    #: The number of each cell, and the least and the greatest that its targets could have.
+    values: FloatArray
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, metric: Metric, counts: RankCounts) -> DirectMean | None:
+        """Return the metric as a mean, or None where it is not one, or ranks are ranges."""
+        single = bool((counts.low == counts.high).all())
+        of_cells = {AUC.name: _auc, MR.name: _rank}.get(metric.family.name)
+        if of_cells is None or metric.k is not None or not single:
+            return None
+        values = of_cells(counts, counts.low)
+        ends = (of_cells(counts, each) for each in (np.ones_like(counts.low), counts.sampled + 1))
+        either = np.concatenate(list(ends))
+        return cls(counts, values, float(either.min()), float(either.max()))
+
+    @property
+    def value(self) -> float:
+        """Return the mean."""
+        return float(np.average(self.values, weights=self.counts.weight))
+
+    def error(self, *, population: bool = True) -> float | None:
+        """Return the standard error of the mean: for users like these, or for these users alone.
+
+        None where targets share their items, and it is not known which item beats which target.
+        """
+        counts = self.counts
+        variance = counts.variance_of_mean(self.values)
+        left = 1.0
+        if not counts.replacement:
+            left -= float(np.average(counts.sampled / (counts.items - 1), weights=counts.weight))
+        if not population:
+            # Given its rank, a target varies only by the items that it met.
+            share = (counts.low - 1) / counts.sampled
+            spread = (self.most - self.least) ** 2 * share * (1.0 - share)
+            spread /= np.maximum(counts.sampled - 1, 1)
+            total = float(counts.weight.sum())
+            variance = left * float(counts.weight_squared @ spread) / total**2
+        if counts.shared is not None:
+            if not counts.shared.known:
+                return None
+            variance += left * self._of_items(counts.shared)
+        return math.sqrt(variance)
+
+    def _of_items(self, shared: ItemCounts) -> float:
+        """Return the variance that comes from the draw of shared items.
+
+        The mean is one of so many independent effects, some of which are nothing.
+        """
+        scores = np.linspace(self.most, self.least, shared.sampled + 1)
+        _, effects = shared.effects(scores, float(self.counts.weight.sum()))
+        mean = float(effects.sum()) / shared.sampled
+        squares = ((effects - mean) ** 2).sum() + (shared.sampled - len(effects)) * mean**2
+        return float(squares) * shared.sampled / (shared.sampled - 1)
+
+    def bounds(self, level: float) -> tuple[float, float]:
+        """Return limits that hold for any number of users and any ranks."""
+        span = max(self.most - self.least, 1e-300)
+        mean = np.array([min(max((self.value - self.least) / span, 0.0), 1.0)])
+        low, high = hoeffding(mean, mean, self.counts.effective, (1.0 - level) / 2.0)
+        return self._inside(self.least + span * float(low[0]), self.least + span * float(high[0]))
+
+    def _inside(self, low: float, high: float) -> tuple[float, float]:
+        return max(low, min(self.least, 0.0)), min(high, max(self.most, 1.0))
+
+
+def _rank(counts: RankCounts, ranks: IntArray) -> FloatArray:
+    return np.asarray(1.0 + (ranks - 1) / counts.sampled * (counts.items - 1))
+
+
+def _auc(counts: RankCounts, ranks: IntArray) -> FloatArray:
+    return sampled_auc(ranks, counts.items, counts.sampled, counts.relevant)
+
+
+def sampled_auc(
+    ranks: IntArray, items: IntArray, sampled: IntArray, relevant: IntArray
+) -> FloatArray:
+    """Return the AUC of users whose targets all were at these sampled ranks.
+
+    Of the N - 1 other items, m - 1 are relevant too. On average half of these stand above a target,
+    and they are not among the items that it should beat.
+    """
+    above = (ranks - 1) / sampled * (items - 1)
+    return np.asarray(1.0 - (above - (relevant - 1) / 2.0) / np.maximum(items - relevant, 1))

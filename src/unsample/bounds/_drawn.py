@@ -1,0 +1,262 @@
+"""The error of a mean over users of whom some were drawn at random to be ranked in full.
+
+For a user who was not drawn, a least and a greatest value are known. So only the loss is estimated,
+the greatest value minus the true one: its mean over a stratum is that of the users drawn from it
+(the difference estimator of survey sampling). The error comes from drawing alone, for any P(R).
+
+**No false certainty.** Where all drawn users of a stratum are alike, its variance seems to be zero.
+So one more user is assumed, who lost all that could be lost. Limits are those of a share of so many
+outcomes as would have the variance (Korn and Graubard 1998), and stay within what is possible. With
+fewer than ten users drawn no variance is trusted: each counts as one outcome of all or nothing.
+
+**Two models, one draw.** ``totals`` give every user a number: what is expected of the user, minus
+the surprise of those drawn, times how many users each stands for. Their mean is the estimate, and
+they vary from user to user as it varies from draw to draw and from users to other users. So the
+error of a difference is that of the mean of the users' differences.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unsample._checks import BoolArray, FloatArray, IntArray, check_level
+from unsample.bounds._limits import quantile
+from unsample.bounds._means import MeanError, degrees_of_freedom, most_of
+from unsample.metrics import Metric
+
+#: With fewer users drawn, no variance is trusted.
+FEW_DRAWN = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Users of whom some were drawn: what their values may be, and what they are where known."""
+
+    #: How much each user counts.
+    weights: FloatArray
+    #: The stratum of each user, from 1; 0 for those whose value was known without a draw.
+    stratum: IntArray
+    #: Who was drawn and stands for the stratum.
+    counted: BoolArray
+    #: Whose value is known.
+    known: BoolArray
+
+    @property
+    def open_strata(self) -> list[int]:
+        """Return the strata in which not everything is known."""
+        return np.unique(self.stratum[~self.known]).tolist()  # type: ignore[no-any-return]
+
+    @property
+    def users(self) -> int:
+        """Return how many users were drawn that stand for others."""
+        return int((self.counted & np.isin(self.stratum, self.open_strata)).sum())
+
+    @property
+    def factor(self) -> FloatArray:
+        """Return for how many users each one stands; 0 for those that others stand for.
+
+        Where nobody was drawn from a stratum, everyone in it stands for one.
+        """
+        found = np.asarray(self.known, dtype=np.float64)
+        for number in self.open_strata:
+            inside = self.stratum == number
+            mine = self.counted[inside]
+            found[inside] = mine * len(mine) / mine.sum() if mine.any() else 1.0
+        return found
+
+
+@dataclass(frozen=True)
+class DrawnError:
+    """The standard errors of a mean over users of whom some were drawn, and its intervals."""
+
+    #: The standard error for users like these, and its part if all were ranked in full.
+    population: float
+    of_users: MeanError
+    #: The standard error for these users alone, and its degrees of freedom.
+    these: float
+    freedom: float
+    #: The mean if nobody loses anything, how much all may lose, and the estimated share of that
+    #: which is lost.
+    best: float
+    stake: float
+    lost: float
+    #: How many users were drawn that stand for others, and how many outcomes of all or nothing they
+    #: count as where none of them lost anything.
+    drawn: int
+    alike: float
+    #: What each user adds to the estimate.
+    totals: FloatArray = field(repr=False, compare=False)
+
+    @classmethod
+    def of_drawn(
+        cls,
+        drawn: Drawn,
+        least: FloatArray,
+        most: FloatArray,
+        values: FloatArray,
+        metric: Metric,
+    ) -> tuple[float, DrawnError]:
+        """Return the mean of users, and its error.
+
+        ``least`` and ``most`` limit what users may have (their weight times their metric), and
+        ``values`` is what they have. Values count only where they are known.
+        """
+        total = float(drawn.weights.sum())
+        sure = ~np.isin(drawn.stratum, drawn.open_strata)
+        parts = [_Stratum.of(drawn, number, least, most, values) for number in drawn.open_strata]
+        best = float(values[sure].sum()) + sum(part.best for part in parts)
+        stake = sum(part.stake for part in parts)
+        # Few users may stand for more than can be lost: the mean stays within what is certain.
+        lost = min(max(sum(part.lost for part in parts), 0.0), stake)
+        seen, assumed = sum(part.seen for part in parts), sum(part.assumed for part in parts)
+        squares = sum(part.seen**2 / part.freedom for part in parts)
+        mean, these = (best - lost) / total, math.sqrt(seen + assumed) / total
+        middle = np.where(drawn.known, values, (least + most) / 2.0)
+        usual = _of_users(drawn, middle, mean, metric)
+        return mean, cls(
+            population=math.hypot(usual.population, these),
+            of_users=usual,
+            these=these,
+            freedom=seen**2 / squares if squares > 0 else float(max(drawn.users - 1, 1)),
+            best=best / total,
+            stake=stake / total,
+            lost=lost / stake if stake > 0 else 0.0,
+            drawn=drawn.users,
+            # If no loss was seen, the assumed user is all of the variance.
+            alike=stake**2 / (drawn.users * assumed) if assumed * drawn.users > 0 else math.inf,
+            totals=_totals(drawn, least, most, values),
+        )
+
+    def interval(self, value: float, level: float) -> tuple[float, float]:
+        """Return limits of the mean for users like these.
+
+        Two independent errors add up. At each end, each error reaches as far as its own limits (Zou
+        and Donner 2008).
+        """
+        ends = zip(self.of_users.interval(value, level), self.of_these(value, level), strict=True)
+        low, high = (math.hypot(value - users, value - these) for users, these in ends)
+        most = self.of_users.most
+        return max(value - low, 0.0 if math.isfinite(most) else -math.inf), min(value + high, most)
+
+    def of_these(self, value: float, level: float) -> tuple[float, float]:
+        """Return limits of the mean of these users, over other draws from them."""
+        level, most = check_level(level), self.of_users.most
+        if self.stake <= 0.0:
+            return value, value
+        if math.isinf(most):
+            reach = quantile(level, self.freedom) * self.these
+            return value - reach, value + reach
+        if not self.drawn:
+            return self.best - self.stake, min(self.best, most)
+        low, high = _limits_of_share(self.lost, self._outcomes(level), (1.0 - level) / 2.0)
+        ends = self.best - self.stake * high, self.best - self.stake * low
+        return min(ends[0], value), max(min(ends[1], most), value)
+
+    def _outcomes(self, level: float) -> float:
+        """Return how many outcomes of all or nothing would have the variance."""
+        # The assumed user is on both sides of the ratio.
+        square = self.lost * (1.0 - self.lost) + 1.0 / self.drawn
+        found = square * (self.stake / self.these) ** 2
+        if self.drawn < FEW_DRAWN:
+            return min(found, self.alike)
+        return found * (quantile(level) / quantile(level, self.freedom)) ** 2
+
+
+@dataclass(frozen=True)
+class _Stratum:
+    """What is known of the total over a stratum's users."""
+
+    #: The total if nobody loses anything, how much all may lose, and the estimated loss.
+    best: float
+    stake: float
+    lost: float
+    #: The variance of the estimate: that of the drawn users, and that of the assumed one.
+    seen: float
+    assumed: float
+    freedom: int = 1
+
+    @classmethod
+    def of(
+        cls, drawn: Drawn, number: int, least: FloatArray, most: FloatArray, values: FloatArray
+    ) -> _Stratum:
+        """Return what the users drawn from a stratum tell of it."""
+        inside = drawn.stratum == number
+        mine = inside & drawn.counted
+        size, counted = int(inside.sum()), int(mine.sum())
+        best, at_stake = float(most[inside].sum()), (most - least)[inside]
+        stake = float(at_stake.sum())
+        if not counted:
+            return cls(best, stake, stake / 2.0, 0.0, stake**2 / 4.0)
+        losses, share = (most - values)[mine], counted / size
+        square = float((at_stake**2).mean())
+        variance = float(losses.var(ddof=1)) if counted > 1 else square / 4.0
+        # A draw misses all of m users with probability (1 - share)^m. Independent outcomes would
+        # do so about as often if there were more of them by this factor.
+        missed = share / -math.log1p(-share)
+        return cls(
+            best,
+            stake,
+            size * float(losses.mean()),
+            size**2 * (1.0 - share) / counted * variance,
+            size**2 * missed / counted * square / drawn.users,
+            max(counted - 1, 1),
+        )
+
+
+def _totals(drawn: Drawn, least: FloatArray, most: FloatArray, values: FloatArray) -> FloatArray:
+    """Return what each user adds to the estimate, the surprise of those drawn included."""
+    found = values.astype(np.float64)
+    for number in drawn.open_strata:
+        inside = drawn.stratum == number
+        mine = inside & drawn.counted
+        size, counted = int(inside.sum()), int(mine.sum())
+        if not counted:
+            found[inside] = (least + most)[inside] / 2.0
+            continue
+        losses = (most - values)[mine]
+        few = math.sqrt(counted / (counted - 1)) if counted > 1 else 1.0
+        found[inside] = most[inside] - losses.mean()
+        found[mine] -= size / counted * few * (losses - losses.mean())
+    return found
+
+
+def _limits_of_share(share: float, outcomes: float, part: float) -> tuple[float, float]:
+    """Return limits of a probability, from so many outcomes (the mid-p limits, Lancaster 1961).
+
+    Each end leaves out half the chance of what was seen itself. So on average no end takes more
+    than its part. Where nothing was seen, one end takes both parts.
+    """
+    from scipy.optimize import bisect
+    from scipy.special import betainc
+
+    hits, misses = share * outcomes, (1.0 - share) * outcomes
+
+    def beyond(chance: float, wanted: float) -> float:
+        """Return the chance of more hits, and half that of as many, less what is wanted."""
+        at_least = betainc(hits, misses + 1.0, chance) if hits > 0 else 1.0
+        more = betainc(hits + 1.0, misses, chance) if misses > 0 else 0.0
+        return float(at_least + more) / 2.0 - wanted
+
+    low = bisect(beyond, 0.0, 1.0, args=(part,)) if hits > 0 else 0.0
+    high = bisect(beyond, 0.0, 1.0, args=(1.0 - part,)) if misses > 0 else 1.0
+    return float(low), float(high)
+
+
+def _of_users(drawn: Drawn, values: FloatArray, mean: float, metric: Metric) -> MeanError:
+    """Return the error of drawing other users like these, if all values were known."""
+    factor, weights = drawn.factor, drawn.weights
+    there = (factor > 0) & (weights > 0)
+    factor, values, weights = factor[there], values[there], weights[there]
+    count, total = float(factor.sum()), float(drawn.weights.sum())
+    deviations = (values - mean * weights) / total
+    few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
+    return MeanError(
+        few * math.sqrt(float(factor @ deviations**2)),
+        degrees_of_freedom(deviations, factor),
+        total**2 / float(drawn.weights @ drawn.weights),
+        most_of(metric),
+        bool(np.isin(values / weights, (0.0, most_of(metric))).all()),
+    )

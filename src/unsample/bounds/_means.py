@@ -1,0 +1,140 @@
+"""The error of a plain mean over users, also of few users and of rare hits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray, check_level
+from unsample.bounds._limits import clopper_pearson, quantile
+from unsample.evidence import RankCounts
+from unsample.metrics import Metric
+
+#: With fewer users on either side of a share, limits are those of a share.
+_FEW = 10.0
+
+
+@dataclass(frozen=True)
+class MeanError:
+    """The standard error of a mean over users, and an interval for users like these."""
+
+    population: float
+    #: Degrees of freedom: fewer where few users make up most of the variance.
+    freedom: float
+    #: How many equally weighted users there are.
+    users: float
+    #: The greatest value that a user could have; infinite where that is not known.
+    most: float
+    #: Whether users have nothing or the most.
+    all_or_nothing: bool
+    #: The value that most users have, and the share of users that have another one.
+    usual: float = math.nan
+    apart: float = 1.0
+
+    @classmethod
+    def of_cells(cls, values: FloatArray, counts: RankCounts, metric: Metric) -> MeanError:
+        """Return the error of the mean of the cells' values, over the users of their targets."""
+        if counts.clusters is None:
+            weights = counts.weight / np.maximum(counts.count, 1)
+            return cls.of(values * weights, weights, metric, counts.count)
+        error = math.sqrt(counts.variance_of_mean(values)) if counts.users > 1 else math.nan
+        freedom = float(max(counts.users - 1, 1))
+        return cls(error, freedom, counts.effective_users, most_of(metric), all_or_nothing=False)
+
+    @classmethod
+    def of(
+        cls,
+        totals: FloatArray,
+        weights: FloatArray,
+        metric: Metric,
+        times: IntArray | None = None,
+    ) -> MeanError:
+        """Return the error of ``totals.sum() / weights.sum()``, each so many ``times``."""
+        kept = weights > 0
+        totals, weights = totals[kept], weights[kept]
+        times = np.ones(len(weights), dtype=np.int64) if times is None else times[kept]
+        count, total = int(times.sum()), float(times @ weights)
+        deviations = (totals - float(times @ totals) / total * weights) / total
+        few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
+        values, place = np.unique(totals / weights, return_inverse=True)
+        shares = np.bincount(place.reshape(-1), times * weights) / total
+        return cls(
+            few * math.sqrt(float(times @ deviations**2)),
+            degrees_of_freedom(deviations, times),
+            total**2 / float(times @ weights**2),
+            most_of(metric),
+            bool(np.isin(values, (0.0, most_of(metric))).all()),
+            float(values[shares.argmax()]),
+            max(1.0 - float(shares.max()), 0.0),
+        )
+
+    def interval(self, value: float, level: float) -> tuple[float, float]:
+        """Return limits of the mean.
+
+        For a share they are those of Clopper and Pearson. These also hold for means of values
+        between nothing and the most, which vary less. They are used where hits are so rare that
+        they show no variance. Otherwise limits are those of t. Where nearly all users have the same
+        value, other values are rare: as many users as the limits of a share allow could have
+        nothing, or the most.
+        """
+        level = check_level(level)
+        bounded, share = math.isfinite(self.most), value / self.most
+        rare = self.users * min(share, 1.0 - share) < _FEW
+        if bounded and (rare or self.all_or_nothing):
+            low, high = self._of_share(min(max(share, 0.0), 1.0), level)
+            return self.most * low, self.most * high
+        if math.isnan(self.population):
+            return math.nan, math.nan
+        reach = quantile(level, self.freedom) * self.population
+        ends = value - reach, min(value + reach, max(self.most, value))
+        if bounded and self.users * self.apart < _FEW:
+            others = self._of_share(self.apart, level)[1]
+            ends = (
+                min(ends[0], self.usual * (1.0 - others)),
+                max(ends[1], self.usual + (self.most - self.usual) * others),
+            )
+        return ends
+
+    def _of_share(self, share: float, level: float) -> tuple[float, float]:
+        seen = np.array([share])
+        low, high = clopper_pearson(seen, seen, self.users, (1.0 - level) / 2.0)
+        return float(low[0]), float(high[0])
+
+
+def most_of(metric: Metric) -> float:
+    """Return the greatest value that a user could have."""
+    return 1.0 if metric.family.bounded else math.inf
+
+
+def degrees_of_freedom(deviations: FloatArray, times: FloatArray | IntArray | None = None) -> float:
+    """Return the degrees of freedom of a sum of squares, each counted so many ``times``.
+
+    How much it varies follows from fourth powers (Satterthwaite 1946).
+    """
+    times = np.ones(len(deviations)) if times is None else times
+    squares, fourths = float(times @ deviations**2), float(times @ deviations**4)
+    effective = squares**2 / fourths if fourths > 0.0 else 1.0
+    count = max(round(float(times.sum())), 1)
+    kurtosis = 1.0 / max(effective, 1.0) - 1.0 / count
+    return 2.0 / max(kurtosis, 2.0 / max(count - 1, 1))
+
+
+def holm(p_values: Sequence[float], family: int | None = None) -> list[float]:
+    """Return p-values corrected for their number, by Holm's steps.
+
+    ``family`` is how many might have been tested. The steps also hold for a part of a family: when
+    the first true hypothesis is rejected, those before it were false, so at most the rest of the
+    family can be true.
+
+    >>> holm([0.01, 0.04, 0.02])
+    [0.03, 0.04, 0.04]
+    """
+    size = len(p_values) if family is None else family
+    found, largest = list(p_values), 0.0
+    for position, place in enumerate(sorted(range(len(found)), key=lambda each: p_values[each])):
+        largest = max(largest, min(1.0, (size - position) * p_values[place]))
+        found[place] = largest
+    return found

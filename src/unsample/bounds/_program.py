@@ -1,0 +1,204 @@
+"""The least value of a metric over every P(R) that the data allow: a linear program.
+
+    minimise   c'P
+    over       P >= 0, sum P = 1,
+    where      low <= C P <= high
+
+C P are means over targets of functions of their sampled ranks: mostly whether the rank is at most
+some number, so that C P is a share of targets, or what a paper prints. Their limits hold for any
+number of targets. P lives on bins of ranks. Inside a bin it may sit at either end, so each function
+takes the value there that makes the bound widest: a bound holds for every P(R), not only for those
+that are even inside of bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray
+from unsample._threads import one_thread
+from unsample.bounds._limits import clopper_pearson, hoeffding
+from unsample.law import RankGrid, RankPoints
+
+#: With more targets, limits would be finer than what linear programs and scipy can resolve.
+_MOST_TARGETS = 1e10
+_OPTIMAL, _INFEASIBLE = 0, 2
+#: Programs of this size take some hundred iterations, but near the border of feasibility a solver
+#: may never end. So iterations and seconds of each attempt are limited.
+_LIMITS = {"maxiter": 5_000, "time_limit": 2.0}
+#: Tried in turn: presolving costs more than it saves in programs this small, but fails less often.
+_ATTEMPTS: tuple[dict[str, Any], ...] = (
+    {"method": "highs-ds", "options": {"presolve": False}},
+    {"method": "highs-ds"},
+    {"method": "highs-ipm"},
+    {"method": "highs-ipm", "options": {"presolve": False}},
+)
+#: By how much limits are widened where no solver ends: a wider region is on the safe side.
+_HAIR = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class OverBins:
+    """Functions of the rank on each bin: the mean over its ranks, and at the first and the last.
+
+    Inside a bin a function that falls or rises along the ranks stays between its ends.
+    """
+
+    mean: FloatArray
+    first: FloatArray
+    last: FloatArray
+
+    @classmethod
+    def build(cls, function: Callable[[RankGrid | RankPoints], FloatArray], grid: RankGrid) -> Self:
+        """Return a function that gives its mean over each bin of a grid, or its value at points."""
+        return cls(function(grid), function(grid.firsts), function(grid.lasts))
+
+    def apply(self, change: Callable[[FloatArray], FloatArray]) -> OverBins:
+        """Return functions made from these."""
+        return OverBins(change(self.mean), change(self.first), change(self.last))
+
+    def hull(self) -> tuple[FloatArray, FloatArray]:
+        """Return the least and greatest value in each bin."""
+        ends = np.stack([self.first, self.last, self.mean])
+        return ends.min(axis=0), ends.max(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanLimits:
+    """Functions of the group of sampled ranks a target is in, and what their means are known of.
+
+    ``features`` has a row for each function, with a number for each group; their means over these
+    targets are in ``low..high``.
+    """
+
+    #: P(group | rank): one row for each group, one column for each bin of the grid.
+    expected: OverBins
+    #: How many equally weighted targets the means stand for.
+    targets: float
+    features: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of_shares(cls, shares: FloatArray, expected: OverBins, targets: float) -> MeanLimits:
+        """Return the limits where the share of targets in each group is known."""
+        below = np.tri(len(shares) - 1, len(shares))
+        means = (below @ shares).clip(0.0, 1.0)
+        return cls(expected, targets, below, means, means)
+
+    def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
+        """Return limits that hold all expected features at once, with error ``alpha``.
+
+        Each feature takes an equal part of the error. Indicators have Clopper-Pearson limits, other
+        functions those of Hoeffding, which hold for any bounded variable. It also holds for a fixed
+        set of users, whose counts vary less than binomial ones.
+        """
+        part = alpha / (2 * max(len(self.features), 1))
+        targets = min(self.targets, _MOST_TARGETS)
+        least, most = self.features.min(axis=1), self.features.max(axis=1)
+        span = np.maximum(most - least, 1e-300)
+        low = ((self.low - least) / span).clip(0.0, 1.0)
+        high = ((self.high - least) / span).clip(0.0, 1.0)
+        indicator = np.isin(self.features, (0.0, 1.0)).all(axis=1)
+        exact = clopper_pearson(low, high, targets, part)
+        bounded = hoeffding(low, high, targets, part)
+        lower, upper = (
+            least + span * np.where(indicator, *ends) for ends in zip(exact, bounded, strict=True)
+        )
+        return lower, upper
+
+    def rows(self, alpha: float) -> tuple[FloatArray, FloatArray]:
+        """Return the rows of a program and what they are at most, with error ``alpha``.
+
+        A feature is a weighted sum of cumulated groups. P(up to a group | R) falls along the ranks,
+        so that it is least at one end of a bin and greatest at the other.
+        """
+        lower, upper = self.region(alpha)
+        features = np.concatenate([self.features, -self.features])
+        low, high = self.expected.apply(lambda values: values.cumsum(axis=0)[:-1]).hull()
+        factors = features[:, :-1] - features[:, 1:]
+        rows = np.maximum(factors, 0.0) @ low + np.minimum(factors, 0.0) @ high + features[:, -1:]
+        return rows, np.concatenate([upper, -lower])
+
+    def proved(self, alpha: float, ends: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows for cumulated shares that hold whatever targets have in common.
+
+        Where all targets met the same items, their ranks depend on each other in an unknown way.
+        Whatever the dependence, a mean of variables exceeds the mean of their tail means at
+        ``tail`` with probability ``tail`` at most, because tail means are subadditive (Rockafellar
+        and Uryasev 2002). For the indicator of r <= end the tail mean is min(1, P(r <= end | R) /
+        tail). So with that probability
+
+            share of targets with r <= end  <=  sum over R of P(R) min(1, P(r <= end | R) / tail),
+
+        and likewise for r > end. ``ends`` are the last ranks of the groups. Shares whose ends
+        differ by less than a factor tell nearly the same, and only take parts of the error.
+        """
+        chosen = _thinned(ends)
+        tail = alpha / (2.0 * len(chosen))
+        below = self.expected.apply(lambda values: (self.features @ values)[chosen])
+        shares = self.low[chosen]
+        seen = np.concatenate([shares, 1.0 - shares])
+        # Targets are drawn as well: their mean may be less than that of all.
+        least, _ = hoeffding(seen, seen, self.targets, tail * _OF_TARGETS)
+
+        def tail_means(chances: FloatArray) -> FloatArray:
+            inside = chances.clip(0.0, 1.0)
+            both = np.concatenate([inside, 1.0 - inside]) / (tail * (1.0 - _OF_TARGETS))
+            return np.minimum(both, 1.0)
+
+        return -below.apply(tail_means).hull()[1], -least
+
+
+#: The part of the error of a proved limit that is for the targets; the rest is for the items.
+_OF_TARGETS = 0.1
+#: Where cumulated shares of dependent targets must hold at once, their ends differ by this factor.
+_END_RATIO = 3.0
+
+
+def _thinned(ends: IntArray) -> list[int]:
+    chosen: list[int] = []
+    last = 0.0
+    for place, end in enumerate(ends.tolist()):
+        if end >= max(last + 1.0, last * _END_RATIO):
+            chosen.append(place)
+            last = end
+    return chosen
+
+
+@one_thread()
+def least_value(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> float:
+    """Return the least of ``weights @ P`` over every P whose ``rows @ P`` are within the limits.
+
+    Where no P fits the data, or no solver ends, it is the least that is possible at all.
+    """
+    for widened in (0.0, _HAIR):
+        for attempt in _ATTEMPTS:
+            result = _linprog(weights, rows, limits + widened, **attempt)
+            if result.status == _OPTIMAL:
+                # It is solved to a tolerance, and may be a little less than what is possible.
+                return max(float(result.fun), float(weights.min()))
+            if result.status == _INFEASIBLE:
+                break
+    return float(weights.min())
+
+
+@one_thread()
+def is_feasible(rows: FloatArray, limits: FloatArray) -> bool:
+    """Return whether some P is within the limits, but for a hair."""
+    nothing = np.zeros(rows.shape[1])
+    results = (_linprog(nothing, rows, limits + _HAIR, **attempt) for attempt in _ATTEMPTS)
+    status = next((each.status for each in results if each.status in (_OPTIMAL, _INFEASIBLE)), 0)
+    return bool(status != _INFEASIBLE)
+
+
+def _linprog(weights: FloatArray, rows: FloatArray, limits: FloatArray, **how: Any) -> Any:
+    from scipy.optimize import linprog
+
+    how["options"] = {**how.get("options", {}), **_LIMITS}
+    ones = np.ones((1, len(weights)))
+    return linprog(weights, A_ub=rows, b_ub=limits, A_eq=ones, b_eq=[1.0], **how)

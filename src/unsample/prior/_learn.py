@@ -1,0 +1,296 @@
+"""Learning a prior from full evaluations.
+
+The coefficients of model m on data set d of kind k are mu_k + b_d + c_dm, with b_d ~ N(0, B_k) and
+c_dm ~ t(0, W_k), and one mu for each kind around a common mean. What a full histogram of ranks
+tells about its coefficients is a normal law (Laplace's approximation). Given these, means and
+covariances are found by expectation-maximisation. Inverse Wishart priors pull the covariances of
+each kind towards common ones. So a kind with three data sets borrows from the others, and what is
+not known of its mean is added to its variance.
+
+Full histograms are less smooth than the curves that a sample should be fitted with (in a list by
+popularity each rank is one item). So they are fitted under a part of the covariances. How far off
+the result is, is another question: data sets and models that were left out answer it, by a factor
+on either covariance (`Prior.calibrated`).
+
+The weights of the data sets of one family sum to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray, as_integer_array
+from unsample.errors import InputError, RankError
+from unsample.estimators._solvers._log_density import LogDensity
+from unsample.law import RankGrid
+from unsample.prior._shapes import (
+    SIZE,
+    odd_top,
+    shapes_on,
+    vague_deviation,
+    vague_mean,
+)
+
+#: What is assumed about covariances counts like so many data sets, ...
+_VAGUE = 10.0
+#: ... and the covariances of all kinds count like so many in those of one kind.
+_COMMON = 200.0
+#: Standard deviations of the common mean, in those of a coefficient; rounds.
+_MEAN_DOUBT, _ROUNDS = 3.0, 30
+#: Parts of the covariances that curves are fitted with.
+_PART_BETWEEN, _PART_WITHIN = 0.7, 0.5
+#: For a kind with few data sets, the top is known less well than they show: this much of the
+#: variance of `odd_top`, divided by the square of their number, is added.
+_FEW = 2.0
+#: Degrees of freedom of the t law of models around their data set.
+_TAILS = 5.0
+#: Fits to full histograms are freer than what is learned from them, by this factor.
+_FREE = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """A full evaluation: targets counted in the bins of ``grid``, the data set and its kind.
+
+    ``weight`` is that of the data set, the same in all its histories.
+    """
+
+    grid: RankGrid
+    counts: IntArray
+    dataset: str
+    kind: str
+    weight: float = 1.0
+
+    @classmethod
+    def of_ranks(
+        cls, ranks: IntArray, items: int, *, dataset: str = "own", kind: str = "unseen"
+    ) -> History:
+        """Count full-catalogue ranks among ``items`` items."""
+        whole = as_integer_array("ranks", ranks, hint="ranks start at 1").astype(np.int64)
+        if len(whole) and not 1 <= int(whole.min()) <= int(whole.max()) <= items:
+            raise RankError(
+                f"ranks must be full-catalogue ranks in 1..items = {items}, got "
+                f"{int(whole.min())} to {int(whole.max())}"
+            )
+        grid = RankGrid.coarse(items)
+        counts = np.bincount(grid.locate(whole), minlength=len(grid))
+        return cls(grid, counts, dataset, kind)
+
+    def evidence(self) -> Gaussian:
+        """Return what the histogram tells about the coefficients."""
+        grid = RankGrid.coarse(self.grid.items)
+        counts = np.bincount(grid.locate(self.grid.low), self.counts, minlength=len(grid))
+        total = float(counts.sum())
+        if total <= 0:
+            raise InputError("a history must hold at least one rank, got none")
+        shapes, mean, free = shapes_on(grid), vague_mean(), _FREE * vague_deviation()
+        problem = LogDensity(
+            np.eye(len(grid)),
+            (counts / total)[None, :],
+            total,
+            shapes * free,
+            shapes @ mean + np.log(grid.width),
+        )
+        fit = problem.fit()
+        weights = fit.solution.weights[0]
+        centred = shapes - weights @ shapes
+        precision = total * (centred * weights[:, None]).T @ centred
+        score = total * ((counts / total - weights) @ shapes)
+        return Gaussian(precision, precision @ (mean + free * fit.coefficients[0]) + score)
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """exp(-x' precision x / 2 + shift' x), as a function of the coefficients x."""
+
+    precision: FloatArray
+    shift: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What is learned of one kind: the mean, and the covariances of data sets and of models.
+
+    ``between`` includes what is not known of the mean: it is common to all models of a data set.
+    Curves are fitted under these covariances. What data sets and models left out really do is
+    ``factors`` times as much.
+    """
+
+    mean: FloatArray
+    between: FloatArray
+    within: FloatArray
+    factors: tuple[float, float] = (1.0, 1.0)
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """Return a matrix whose product with its transpose is the covariance of one model.
+
+        It is the symmetric one, which is unique: the signs of eigenvectors differ from machine to
+        machine, and with them the points at which metrics are looked at.
+        """
+        values, vectors = np.linalg.eigh(self.between + self.within)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
+
+    @cached_property
+    def shared(self) -> FloatArray:
+        """Return the part of the covariance that models of a data set share, where all of it is 1.
+
+        Coefficients are then counted in units of ``root``.
+        """
+        inverse = np.linalg.pinv(self.root, hermitian=True)
+        return np.asarray(inverse @ self.between @ inverse)
+
+    def widened(self, by: float) -> Learned:
+        """Return this with both factors multiplied."""
+        return replace(self, factors=(by * self.factors[0], by * self.factors[1]))
+
+
+def learn(histories: Sequence[History], evidence: Sequence[Gaussian]) -> dict[str, Learned]:
+    """Return what the histories teach about each of their kinds; ``evidence`` is their own."""
+    kinds = sorted({each.kind for each in histories})
+    keys = sorted({(each.kind, each.dataset) for each in histories})
+    place = {key: at for at, key in enumerate(keys)}
+    number = np.array([place[each.kind, each.dataset] for each in histories])
+    order = np.argsort(number, kind="stable")
+    number = number[order]
+    weight = np.zeros(len(keys))
+    weight[number] = [histories[at].weight for at in order]
+    climb = _Climb(
+        precision=np.stack([evidence[at].precision for at in order]),
+        shift=np.stack([evidence[at].shift for at in order]),
+        number=number,
+        weight=weight,
+        kind=np.array([kinds.index(kind) for kind, _ in keys]),
+    )
+    for _ in range(_ROUNDS):
+        climb.round()
+    odd = np.diag(odd_top() ** 2)
+    return {
+        kind: Learned(
+            climb.mean[at],
+            _PART_BETWEEN * (climb.between[at] + climb.doubt[at]),
+            _PART_WITHIN * (climb.within[at] + _FEW / climb.data_sets(at) ** 2 * odd),
+        )
+        for at, kind in enumerate(kinds)
+    }
+
+
+@dataclass(eq=False)
+class _Climb:
+    """Expectation-maximisation: its current point, and one round of it."""
+
+    precision: FloatArray
+    shift: FloatArray
+    number: IntArray
+    weight: FloatArray
+    kind: IntArray
+
+    def __post_init__(self) -> None:
+        kinds = int(self.kind.max()) + 1
+        self.starts = np.flatnonzero(np.r_[True, np.diff(self.number) > 0])
+        half = 0.5 * np.diag(vague_deviation() ** 2)
+        self.vague, self.common_between, self.common_within = half, half, half
+        self.between = self.within = np.repeat(half[None], kinds, axis=0)
+        self.usual = np.ones(len(self.number))
+        self.mean = np.zeros((kinds, SIZE))
+        self.doubt = np.zeros((kinds, SIZE, SIZE))
+
+    def data_sets(self, kind: int) -> float:
+        """Return how many data sets a kind has; those of a family count as one."""
+        return max(1.0, float(self.weight[self.kind == kind].sum()))
+
+    def round(self) -> None:
+        """Find the means for these covariances, then the covariances for what is left."""
+        own, kind = self.kind[self.number], self.kind
+        # What the models of a data set tell about mu + b, without knowing their own c.
+        within = self.within[own] / self.usual[:, None, None]
+        blurred = _inverse(np.eye(SIZE) + self.precision @ within)
+        precision = np.add.reduceat(blurred @ self.precision, self.starts, axis=0)
+        shift = np.add.reduceat(_dot(blurred, self.shift), self.starts, axis=0)
+        self._find_means(precision, shift)
+        mean = self.mean[kind]
+        # E[b b'] of each data set and E[c c'] of each model.
+        spread = _inverse(_inverse(self.between)[kind] + precision)
+        part = _dot(spread, shift - _dot(precision, mean))
+        squares = (_outer(part) + spread) * self.weight[:, None, None]
+        inverse = _inverse(self.within)[own]
+        own_spread = _inverse(inverse * self.usual[:, None, None] + self.precision)
+        left = self.shift - _dot(self.precision, (mean + part)[self.number])
+        passed = own_spread @ self.precision
+        own_squares = _outer(_dot(own_spread, left)) + own_spread
+        own_squares += passed @ spread[self.number] @ passed.swapaxes(1, 2)
+        own_weight = self.weight[self.number]
+        # Models far from all others count less, as under a t law: they do not widen the rest.
+        far = np.einsum("mij,mji->m", own_squares, inverse)
+        self.usual = (_TAILS + SIZE) / (_TAILS + far)
+        own_squares *= (own_weight * self.usual)[:, None, None]
+        self.common_between, self.between = self._covariances(squares, self.weight, kind)
+        self.common_within, self.within = self._covariances(own_squares, own_weight, own)
+
+    def _find_means(self, precision: FloatArray, shift: FloatArray) -> None:
+        """Find the mean of each kind around a common one, by generalised least squares."""
+        blurred = _inverse(np.eye(SIZE) + precision @ self.between[self.kind])
+        weight = self.weight
+        says = np.zeros_like(self.doubt)
+        shifts = np.zeros_like(self.mean)
+        np.add.at(says, self.kind, weight[:, None, None] * (blurred @ precision))
+        np.add.at(shifts, self.kind, weight[:, None] * _dot(blurred, shift))
+        around = self.common_between + self.common_within
+        inverse = _inverse(around)
+        seen = _inverse(np.eye(SIZE) + says @ around)
+        vague = (_MEAN_DOUBT * vague_deviation()) ** -2.0
+        common_precision = np.diag(vague) + (seen @ says).sum(axis=0)
+        common_spread = _inverse(common_precision)
+        common = common_spread @ (vague * vague_mean() + _dot(seen, shifts).sum(axis=0))
+        spread = _inverse(inverse + says)
+        self.mean = _dot(spread, inverse @ common + shifts)
+        passed = spread @ inverse
+        self.doubt = spread + passed @ common_spread @ passed.swapaxes(1, 2)
+
+    def _covariances(
+        self, squares: FloatArray, weight: FloatArray, kind: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the covariance of all kinds, and those of each kind, pulled towards it."""
+        sums = np.zeros_like(self.between)
+        np.add.at(sums, kind, squares)
+        sizes = np.bincount(kind, weight, minlength=len(sums))
+        common = (_VAGUE * self.vague + sums.sum(axis=0)) / (_VAGUE + sizes.sum())
+        each = (_COMMON * common + sums) / (_COMMON + sizes)[:, None, None]
+        return common, (each + each.swapaxes(1, 2)) / 2.0
+
+
+def _dot(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return the product of each matrix with its vector."""
+    return np.asarray((matrices @ vectors[..., None])[..., 0])
+
+
+def _inverse(matrices: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+
+
+def _outer(vectors: FloatArray) -> FloatArray:
+    return vectors[:, :, None] * vectors[:, None, :]
+
+
+def condition(learned: Learned, evidence: Sequence[Gaussian], trust: float) -> Learned:
+    """Return what is known of further models on the data set of the evidence.
+
+    The mean becomes that of the data set, as far as its models show it. The covariance of models is
+    moved towards theirs, as if ``trust`` models had been seen before.
+    """
+    precision = np.stack([each.precision for each in evidence])
+    shift = np.stack([each.shift for each in evidence])
+    blurred = _inverse(np.eye(SIZE) + precision @ learned.within)
+    says, shifts = (blurred @ precision).sum(axis=0), _dot(blurred, shift).sum(axis=0)
+    between = _inverse(_inverse(learned.between) + says)
+    mean = learned.mean + between @ (shifts - says @ learned.mean)
+    own = _inverse(_inverse(learned.within) + precision)
+    part = _dot(own, shift - _dot(precision, np.repeat(mean[None], len(own), axis=0)))
+    passed = own @ precision
+    squares = _outer(part) + own + passed @ between @ passed.swapaxes(1, 2)
+    within = (trust * learned.within + squares.sum(axis=0)) / (trust + len(own))
+    return replace(learned, mean=mean, between=between, within=(within + within.T) / 2.0)

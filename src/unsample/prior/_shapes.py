@@ -1,0 +1,79 @@
+"""The shapes of which log P(R) is made up, on any grid of any catalogue.
+
+Let u = log R be the place counted from the top and v = log(N/R) that counted from the bottom. Then
+
+    log P(R) = a [R = 1] + s v + sum_j b_j (k_j - v)+ + sum_j d_j (v - k_j)+ + sum_j t_j (l_j - u)+
+
+up to a constant. The terms are a spike at the first rank, a power law, the last ranks (heaps of
+items without a score), bends of the power law at shares of the catalogue, and bends at ranks, such
+as seen items cause when they fill the top.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+
+from unsample._checks import FloatArray
+from unsample.law import RankGrid
+
+#: Bends at the bottom, local to it: places v, and standard deviations before anything is learned.
+_BOTTOM = {0.03: 15.0, 0.1: 8.0, 0.25: 4.0, 0.5: 1.0, 1.0: 0.5, 2.0: 0.3}
+#: Bends of the power law, at the places v ...
+_BENDS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.5, 13.0, 15.0)
+#: ... and above these ranks.
+_TOP = (2, 4, 8, 16, 32, 64, 128, 256)
+_BEND = 0.2
+_SPIKE, _SLOPE, _TYPICAL_SLOPE = 0.6, 0.5, 0.85
+#: Standard deviations of an unusual top: the spike, and bends above these ranks.
+_ODD_SPIKE, _ODD_BEND, _ODD_RANKS = 1.0, 0.4, 8
+
+#: Sets of points around a mode, each of as many pairs as there are shapes.
+_POINT_SETS = 4
+
+#: How many shapes there are.
+SIZE = 2 + len(_BOTTOM) + len(_BENDS) + len(_TOP)
+
+
+def shapes_on(grid: RankGrid) -> FloatArray:
+    """Return the value of each shape in each bin (bins x shapes)."""
+    u = np.log((grid.low + grid.high) / 2.0)
+    v = math.log(grid.items + 0.5) - u
+    columns = [(grid.high == 1).astype(np.float64), v]
+    columns += [np.maximum(place - v, 0.0) for place in _BOTTOM]
+    columns += [np.maximum(v - place, 0.0) for place in _BENDS]
+    columns += [np.maximum(math.log(rank) - u, 0.0) for rank in _TOP]
+    return np.stack(columns, axis=1)
+
+
+def vague_mean() -> FloatArray:
+    """Return the coefficients of a typical power law, where nothing is learned yet."""
+    mean = np.zeros(SIZE)
+    mean[1] = _TYPICAL_SLOPE
+    return mean
+
+
+def vague_deviation() -> FloatArray:
+    """Return the standard deviation of each coefficient, where nothing is learned yet."""
+    bends = [_BEND] * (len(_BENDS) + len(_TOP))
+    return np.array([_SPIKE, _SLOPE, *_BOTTOM.values(), *bends])
+
+
+def odd_top() -> FloatArray:
+    """Return standard deviations of coefficients where the first ranks may be unusual.
+
+    Some models never put a target first (knowledge graphs), and some nearly always do.
+    """
+    top = [_ODD_BEND if rank <= _ODD_RANKS else 0.0 for rank in _TOP]
+    return np.array([_ODD_SPIKE, 0.0, *(0.0 for _ in _BOTTOM), *(0.0 for _ in _BENDS), *top])
+
+
+@cache
+def points() -> FloatArray:
+    """Return fixed points with mean zero and the identity for covariance: pairs +-x, rotated."""
+    rng = np.random.default_rng(20)
+    sets = [np.linalg.qr(rng.standard_normal((SIZE, SIZE)))[0] for _ in range(_POINT_SETS)]
+    half = math.sqrt(SIZE) * np.concatenate(sets)
+    return np.concatenate([half, -half])

@@ -1,0 +1,164 @@
+"""Bounds: the linear program, its limits of shares, and that they hold whatever P(R) is."""
+
+import itertools
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import unsample
+from tests import adversary, reference
+from unsample.bounds import Bounds, MeanLimits, OverBins, least_value
+from unsample.bounds._limits import clopper_pearson, hoeffding, quantile
+from unsample.evidence import RankCounts
+from unsample.law import Law, RankGrid, bin_weights, draw_sampled_ranks
+from unsample.metrics import parse
+
+NAMES = ["Recall@5", "NDCG@10", "MRR", "Recall@40"]
+
+
+def _counts(items=60, sampled=12, size=400, seed=0, replacement=True):
+    rng = np.random.default_rng(seed)
+    full = np.ceil(items * rng.beta(0.5, 2.0, size)).astype(int).clip(1, items)
+    ranks = Law(items, sampled, replacement).draw(full, rng=rng)
+    return RankCounts.from_ranks(ranks, items=items, sampled=sampled, replacement=replacement)
+
+
+def _slow(counts, metric, level):
+    """Return the bounds by a program on single ranks, written out: no bins, no hulls."""
+    design = Law(counts.largest_catalogue, counts.largest_sample, counts.replacement)
+    histogram = np.zeros(design.n)
+    histogram[counts.low - 1] = counts.count
+    (stratum,) = Bounds.of(counts, [metric.cutoff(design.items)]).strata
+    ((ends, _),) = stratum.evidence
+    total, tail = histogram.sum(), (1.0 - level) / (2 * len(ends))
+    chances = reference.matrix(design)
+    rows, limits = [], []
+    for end in ends:
+        hits = histogram[:end].sum()
+        below = chances[:, :end].sum(axis=1)
+        low = stats.beta.ppf(tail, hits, total - hits + 1) if hits > 0 else 0.0
+        high = stats.beta.ppf(1 - tail, hits + 1, total - hits) if hits < total else 1.0
+        rows += [below, -below]
+        limits += [high, -low]
+    weights = metric.weights(np.arange(1, design.items + 1), design.items)
+    ones = np.ones((1, design.items))
+    found = [
+        optimize.linprog(sign * weights, np.array(rows), limits, ones, [1.0], method="highs").fun
+        for sign in (1, -1)
+    ]
+    return found[0], -found[1]
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_bounds_are_those_of_a_slow_program_on_single_ranks(name, replacement):
+    counts, metric = _counts(replacement=replacement), parse(name)
+    low, high = Bounds.of(counts, [metric.cutoff(60)]).of_metric(metric)
+    least, most = _slow(counts, metric, 0.95)
+    # Bins may only widen: each function takes its most extreme value in a bin.
+    assert low <= least + 1e-9 <= least + 0.02
+    assert most - 1e-9 <= high <= most + 0.02
+    wide = Bounds.of(counts, [metric.cutoff(60)]).of_metric(metric, 0.999)
+    assert wide[0] - 1e-9 <= low <= high <= wide[1] + 1e-9
+
+
+def test_a_small_program_has_the_least_of_its_corners():
+    """P(1) + P(2) <= 0.6 and P(2) + P(3) >= 0.7: every corner is looked at."""
+    weights = np.array([1.0, 0.5, 0.0])
+    rows, limits = np.array([[1.0, 1.0, 0.0], [0.0, -1.0, -1.0]]), np.array([0.6, -0.7])
+    corners = []
+    for a, b in itertools.product(range(21), repeat=2):
+        mass = Fraction(a, 20), Fraction(b, 20), 1 - Fraction(a + b, 20)
+        if min(mass) >= 0 and mass[0] + mass[1] <= Fraction(3, 5) and mass[0] <= Fraction(3, 10):
+            corners.append(float(mass[0] + mass[1] / 2))
+    assert least_value(weights, rows, limits) == pytest.approx(min(corners), abs=1e-9)
+    assert -least_value(-weights, rows, limits) == pytest.approx(max(corners), abs=1e-9)
+    # Where nothing fits, all that is possible is left.
+    assert least_value(weights, -np.ones((1, 3)), np.array([-2.0])) == 0.0
+
+
+@pytest.mark.parametrize(("hits", "users"), [(0, 10), (3, 10), (10, 10), (250, 1000)])
+def test_limits_of_a_share_are_those_of_the_books(hits, users):
+    share = np.array([hits / users])
+    low, high = (float(end[0]) for end in clopper_pearson(share, share, users, 0.025))
+    book = stats.binomtest(hits, users).proportion_ci(0.95, method="exact")
+    assert (low, high) == pytest.approx((book.low, book.high), abs=1e-9)
+    least, most = (float(end[0]) for end in hoeffding(share, share, users, 0.025))
+    assert least <= low <= high <= most
+    if 0 < hits < users:
+        for end in (least, most):
+            inside = stats.entropy([hits / users, 1 - hits / users], [end, 1 - end])
+            assert inside * users == pytest.approx(-math.log(0.025), rel=1e-6)
+
+
+def test_quantiles_are_those_of_the_books():
+    assert quantile(0.95) == pytest.approx(stats.norm.ppf(0.975))
+    assert quantile(0.9, 4.0) == pytest.approx(stats.t.ppf(0.95, 4))
+    with pytest.raises(unsample.errors.InputError, match="level must be"):
+        quantile(1.0)
+
+
+def test_a_function_takes_its_most_extreme_value_in_a_bin():
+    metric, grid = parse("NDCG@4"), RankGrid(np.array([1, 2, 4]), 9)
+    weights = OverBins.build(lambda at: bin_weights(metric, at, 9), grid)
+    every = metric.weights(np.arange(1, 10), 9)
+    low, high = weights.hull()
+    for place, (first, last) in enumerate(((1, 1), (2, 3), (4, 9))):
+        inside = every[first - 1 : last]
+        assert (low[place], high[place]) == pytest.approx((inside.min(), inside.max()))
+
+
+def test_limits_hold_all_groups_at_once():
+    """Multinomial counts are drawn many times; the limits miss rarely, and a half of them fails."""
+    rng, chances = np.random.default_rng(0), np.array([0.05, 0.1, 0.25, 0.6])
+    expected = OverBins(*[chances[:, None]] * 3)
+
+    def missed(part):
+        found = 0
+        for _ in range(400):
+            shares = rng.multinomial(200, chances) / 200
+            low, high = MeanLimits.of_shares(shares, expected, 200.0).region(part)
+            inside = np.cumsum(chances)[:-1]
+            found += bool((inside < low).any() or (inside > high).any())
+        return found / 400
+
+    assert missed(0.05) <= 0.06
+    assert missed(0.8) > 0.1
+
+
+@pytest.mark.parametrize("kind", adversary.KINDS)
+def test_bounds_hold_against_an_adversary(kind):
+    """A few worlds of each kind; tests/test_validity_adversary.py has hundreds."""
+    for trial in adversary.trials(kind, 4, seed=33):
+        assert trial.held, trial
+        assert trial.low <= trial.high
+        assert trial.seconds < adversary.MOST_SECONDS
+
+
+def test_catalogues_of_all_sizes_have_bounds():
+    rng = np.random.default_rng(3)
+    items = rng.choice([40, 400, 4000], size=3000)
+    full = np.ceil(items * rng.beta(0.4, 3.0, size=3000)).astype(int).clip(1)
+    ranks = draw_sampled_ranks(full, items=items, sampled=30, rng=rng)
+    counts = RankCounts.from_ranks(ranks, items=items, sampled=30)
+    bounds = Bounds.of(counts, [10])
+    assert len(bounds.strata) == 3
+    assert bounds.feasible
+    low, high = bounds.of_metric(parse("Recall@10"))
+    assert low <= (full <= 10).mean() <= high
+
+
+def test_data_that_no_curve_gives_are_refuted():
+    counts = RankCounts.from_ranks([1, 9] * 600, items=100, sampled=9)
+    bounds = Bounds.of(counts, [5])
+    assert not bounds.feasible
+    assert bounds.of_metric(parse("Recall@5")) == (0.0, 1.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = unsample.estimate(counts, metrics="Recall@5")["Recall@5"]
+    assert any("no distribution" in str(note.message) for note in caught)
+    assert found.source == "bounds"

@@ -1,0 +1,337 @@
+"""What one posterior promises: nothing that follows from it contradicts anything else."""
+
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import unsample
+from tests.promises import BrokenPromiseError, Finding, keep, simulations
+from unsample.answers import Estimate
+from unsample.bounds import Bounds
+from unsample.estimators import Observed
+from unsample.lab import load_ranks
+from unsample.law import draw_sampled_ranks
+from unsample.prior import Posterior
+
+pytestmark = pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+METRICS = ["Recall@10", "NDCG@10", "Recall@100", "AUC"]
+LEVELS = (0.6, 0.8, 0.95, 0.99)
+USERS = 2000
+
+
+@pytest.fixture(scope="module")
+def full():
+    """Full ranks of three models on the same users, with as many candidates for each."""
+    models = {
+        name: load_ranks("ml-1m", name, candidates="all") for name in ("ease", "als", "neumf")
+    }
+    assert all((each.items == 3706).all() for each in models.values())
+    return {name: each.ranks[:USERS] for name, each in models.items()}
+
+
+@pytest.fixture(scope="module")
+def ranks(full):
+    return {
+        name: draw_sampled_ranks(each, items=3706, sampled=99, rng=place)
+        for place, (name, each) in enumerate(full.items())
+    }
+
+
+@pytest.fixture(scope="module")
+def options():
+    return {"items": 3706, "sampled": 99, "candidates": "all", "metrics": METRICS}
+
+
+@pytest.fixture(scope="module")
+def result(ranks, options):
+    return unsample.compare(ranks, **options)
+
+
+@pytest.fixture(scope="module")
+def alone(ranks, options):
+    return unsample.estimate(ranks["ease"], **options)
+
+
+def _contradictions(result):
+    """Return where a comparison says two things that cannot both be true."""
+    found = []
+    for pair in result.differences:
+        values = [result.estimates[name][pair.metric].value for name in (pair.a, pair.b)]
+        if not np.isclose(pair.value, values[0] - values[1], rtol=1e-9, atol=1e-12):
+            found.append(f"{pair}: values {values}")
+        if pair.chance is None:
+            continue
+        for level in LEVELS:
+            low, high = pair.interval(level)
+            passes = max(pair.chance, 1 - pair.chance) > level
+            if passes != (low > 0 or high < 0):
+                found.append(f"{pair}: {low}, {high} at {level}")
+    for row in result.standings:
+        if (row.low, row.high) != result.estimates[row.model][row.metric].interval(result.level):
+            found.append(f"{row}: another interval than that of the estimate")
+        if not row.low - 1e-12 <= row.value <= row.high + 1e-12:
+            found.append(f"{row}: outside its interval")
+        for other in result.models:
+            if row.chance is not None and other != row.model:
+                chance = result.chance(row.model, other, row.metric)
+                if row.chance > chance + 1e-12:
+                    found.append(f"{row}: best more often than better than {other}, {chance}")
+    return found
+
+
+def test_nothing_that_is_said_contradicts_anything_else(result):
+    assert _contradictions(result) == []
+    for metric in METRICS:
+        best = [row.chance for row in result.standings if row.metric == metric]
+        assert sum(best) == pytest.approx(1.0, abs=0.02)
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_a_contradiction_would_be_seen(result):
+    pair = result.difference("ease", "neumf", "NDCG@10")
+    planted = replace(pair, chance=0.999)
+    assert _contradictions(replace(result, differences=(planted,), standings=()))
+
+
+def test_a_comparison_prints_the_intervals_of_estimates(result, ranks, options):
+    for name, each in ranks.items():
+        found = unsample.estimate(each, **options)
+        rows = [row for row in result.standings if row.model == name]
+        assert [(row.low, row.high) for row in rows] == [
+            found[row.metric].interval() for row in rows
+        ]
+        assert [row.source for row in rows] == [found[row.metric].source for row in rows]
+    wide = unsample.compare(ranks, **options | {"metrics": "NDCG@10"}, level=0.8)
+    (row,) = (row for row in wide.standings if row.model == "als")
+    assert (row.low, row.high) == wide.estimates["als"]["NDCG@10"].interval(0.8)
+
+
+def test_a_third_model_and_the_order_change_nothing(result, ranks, options):
+    printed = unsample.published(
+        {"HR@10": "0.61", "NDCG@10": "0.36"}, items=3706, sampled=99, users=USERS, candidates="all"
+    )
+    two = {"paper": printed, "neumf": ranks["neumf"], "ease": ranks["ease"]}
+    again = unsample.compare(two, **options | {"metrics": METRICS[:2]})
+    assert again.matched == "position"
+    for metric in METRICS[:2]:
+        pair = again.difference("ease", "neumf", metric)
+        before = result.difference("ease", "neumf", metric)
+        assert pair.chance == pytest.approx(before.chance, abs=1e-9)
+        assert (pair.low, pair.high) == pytest.approx((before.low, before.high), abs=1e-7)
+        assert 0 < again.chance("paper", "ease", metric) < 1
+    assert _contradictions(again) == []
+
+
+@pytest.mark.parametrize("metric", ["NDCG@10", "Recall@1000", "AUC"])
+def test_a_model_ties_with_itself(ranks, options, metric):
+    twins = {"one": ranks["als"], "two": ranks["als"]}
+    found = unsample.compare(twins, **options | {"metrics": metric})
+    assert found.chance("one", "two", metric) == pytest.approx(0.5)
+    assert [row.chance for row in found.standings] == pytest.approx([0.5, 0.5])
+    assert found.winner(metric) is None
+    low, high = found.difference("one", "two", metric).interval()
+    assert low == pytest.approx(-high, rel=1e-6)
+    assert high > 0
+
+
+@pytest.mark.parametrize("metric", ["Recall@100", "AUC"])
+def test_shuffled_users_change_the_chances(ranks, options, metric):
+    mixed = np.random.default_rng(1).permutation(USERS)
+    two = {"ease": ranks["ease"], "als": ranks["als"]}
+    other = {"ease": ranks["ease"], "als": ranks["als"][mixed]}
+    paired, apart, unpaired = (
+        unsample.compare(models, **options | {"metrics": metric}, paired=how)
+        for models, how in ((two, None), (other, None), (two, False))
+    )
+    widths = [np.ptp(each.differences[0].interval()) for each in (paired, apart, unpaired)]
+    assert widths[0] < 0.95 * widths[1]
+    assert widths[1] == pytest.approx(widths[2], rel=0.05)
+    assert paired.differences[0].chance != apart.differences[0].chance
+    # Users named one by one are the same users in any order.
+    named = {"ease": np.arange(USERS), "als": mixed}
+    again = unsample.compare(other, users=named, **options | {"metrics": metric})
+    assert again.differences[0].chance == pytest.approx(paired.differences[0].chance, abs=1e-9)
+
+
+def test_values_and_intervals_are_within_the_bounds(alone, full):
+    for name, entry in alone.items():
+        for level in (0.95, 0.99):
+            (least, most), (low, high) = entry.bounds(level), entry.interval(level)
+            assert least <= low <= entry.value <= high <= most
+            truth = float(unsample.metrics.parse(name).weights(full["ease"], 3706).mean())
+            assert least <= truth <= most
+        wider = entry.interval(0.99)
+        assert wider[0] <= entry.interval()[0] < entry.interval()[1] <= wider[1]
+        assert entry.resolved == (np.ptp(entry.interval()) / 2 <= 0.25 * entry.value)
+
+
+def test_the_interval_belongs_to_the_metric_and_not_to_the_method(ranks, options):
+    found = unsample.estimate(ranks["ease"], **options, method=["auto", "mle", "naive"])
+    for metric in METRICS:
+        limits = {found[metric, name].interval() for name in found.methods}
+        assert len(limits) == 1
+    assert found["NDCG@10", "naive"].value > found["NDCG@10"].interval()[1]
+
+
+def test_few_users_have_bounds_and_withhold_the_chances_of_their_model_alone(ranks, options):
+    some = {"ease": ranks["ease"], "als": ranks["als"], "few": ranks["neumf"][:40]}
+    users = {name: np.arange(len(each)) for name, each in some.items()}
+    found = unsample.compare(some, users=users, **options)
+    for metric in METRICS:
+        entry = found.estimates["few"][metric]
+        assert entry.source == "bounds"
+        assert entry.interval() == entry.bounds()
+        assert entry.interval(population=False) == entry.bounds()
+        assert found.chance("few", "ease", metric) is None
+        assert 0 < found.chance("ease", "als", metric) < 1
+    pair = found.difference("ease", "few", "NDCG@10")
+    assert pair.low < pair.value < pair.high
+    assert found.to_dict()["differences"][1]["chance"] is None
+    assert _contradictions(found) == []
+
+
+def test_without_a_prior_intervals_are_the_bounds(ranks, options):
+    found = unsample.estimate(ranks["ease"], **options, prior=None)
+    assert found.methods == ("mle",)
+    assert [entry.source for entry in found.values()] == ["bounds"] * 3 + ["mean"]
+    assert found["NDCG@10"].interval(0.9) == found["NDCG@10"].bounds(0.9)
+    apart = unsample.compare(ranks, **options | {"metrics": "Recall@1000"}, prior=None)
+    assert all(pair.chance is None for pair in apart.differences)
+
+
+def test_where_the_sample_sees_all_the_interval_is_that_of_a_mean(ranks, options, full):
+    """From K = N/n on, about as much is open as after a full ranking of so many users."""
+    found = unsample.estimate(ranks["ease"], **options | {"metrics": ["Recall@400", "Recall@1000"]})
+    exact = unsample.exact(full["ease"], items=3706, metrics=["Recall@400", "Recall@1000"])
+    for name, entry in found.items():
+        assert np.ptp(entry.interval()) < 1.8 * np.ptp(exact[name].interval())
+        assert entry.resolved
+
+
+def test_the_product_of_the_paper_has_a_name(ranks, options):
+    found = unsample.estimate(ranks["ease"], **options, method=["mle", "auto", "bv"])
+    assert found.distribution("mle").expect("NDCG@10") == pytest.approx(found["NDCG@10"].value)
+    assert found.distribution() is found.distribution("MLE")
+    with pytest.raises(unsample.errors.MethodError, match="one of mle, auto, bv"):
+        found.distribution("rank")
+    for method in ("auto", "mle"):
+        asked = options | {"metrics": "NDCG@10", "method": method}
+        later = unsample.estimate(ranks["ease"], **asked)
+        for name in ("Recall@37", "MRR@20", "AUC"):
+            one = later.metric(name)
+            other = unsample.estimate(ranks["ease"], **asked | {"metrics": name})[name]
+            assert one.to_dict() == pytest.approx(other.to_dict() | {"solver": one.solver})
+            assert one.interval(0.8) == other.interval(0.8)
+        assert later.metric("NDCG@10") is later["NDCG@10"]
+    naive = unsample.estimate(ranks["ease"], **options, method="naive")
+    with pytest.raises(unsample.errors.MetricError, match="naive has no P"):
+        naive.metric("Recall@37")
+    with pytest.raises(unsample.errors.MetricError, match="must be asked for with the ranks"):
+        unsample.exact([1, 2, 9], items=10, metrics="MRR").metric("Recall@3")
+
+
+def test_results_come_back_from_a_pickle_as_they_were(result, alone):
+    again = pickle.loads(pickle.dumps(result))
+    assert again.to_dict() == result.to_dict()
+    assert again.differences[0].interval(0.7) == result.differences[0].interval(0.7)
+    copy = pickle.loads(pickle.dumps(alone))
+    assert copy.metric("Recall@37").interval(0.8) == alone.metric("Recall@37").interval(0.8)
+    assert json.loads(alone.to_json()) == alone.to_dict()
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Count how often each step of an answer is taken."""
+    taken = {}
+
+    def count(owner, name):
+        real = getattr(owner, name)
+
+        def counted(*arguments, **given):
+            taken[owner.__name__] = taken.get(owner.__name__, 0) + 1
+            return real(*arguments, **given)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(Observed, "prepare")
+    count(Posterior, "of")
+    count(Bounds, "of")
+    count(Posterior, "joined")
+    return taken
+
+
+def test_every_step_is_taken_once_for_each_model(steps, ranks, options):
+    unsample.estimate(ranks["ease"], **options, method=["auto", "mle"])
+    # Methods, posterior and bounds have a grid each.
+    assert steps == {"Observed": 3, "Posterior": 1, "Bounds": 1}
+    steps.clear()
+    unsample.compare(ranks, **options).to_dict()
+    # And they are joined once for all metrics.
+    assert steps == {"Observed": 9, "Posterior": 4, "Bounds": 3}
+
+
+# -- equal models -------------------------------------------------------------------------------
+
+
+def _equal(rng, users, each):
+    """Return two draws from one P(R): users are easy or hard, more so for one of the models."""
+    parts = rng.normal(size=(users, 1, 1)), rng.normal(size=(users, 1, 2))
+    place = np.sqrt(0.4) * sum(parts) + np.sqrt(0.2) * rng.normal(size=(users, each, 2))
+    full = np.ceil(400 * stats.beta.ppf(stats.norm.cdf(place), 0.5, 3.0)).astype(int).clip(1, 400)
+    return {name: full[:, :, number].ravel() for number, name in enumerate("AB")}
+
+
+def _verdicts(trials, *, users, each, clustered=True, seed=0):
+    """Return the share of trials in which one of two equal models is called the better one."""
+    rng = np.random.default_rng(seed)
+    called = dict.fromkeys(("NDCG@10", "Recall@100", "AUC"), 0)
+    who = np.repeat(np.arange(users), each) if clustered and each > 1 else None
+    for _ in range(trials):
+        ranks = {
+            name: draw_sampled_ranks(full, items=400, sampled=60, rng=rng)
+            for name, full in _equal(rng, users, each).items()
+        }
+        found = unsample.compare(
+            ranks, items=400, sampled=60, users=who, metrics=list(called), candidates="unseen"
+        )
+        for pair in found.differences:
+            called[pair.metric] += pair.winner is not None
+    return {metric: count / trials for metric, count in called.items()}
+
+
+def test_equal_models_are_rarely_told_apart():
+    assert max(_verdicts(12, users=400, each=1).values()) <= 0.25
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("each", [1, 8])
+@pytest.mark.parametrize("independent", [False, True])
+def test_equal_models_get_a_verdict_in_five_of_a_hundred_trials(each, independent, ledger):
+    if independent and each == 1:
+        pytest.skip("one target each: users are all there is")
+    trials = simulations(150)
+    shares = _verdicts(trials, users=300, each=each, clustered=not independent)
+    promise = "equal models are called apart in at most 5 % of trials"
+    limit = 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / trials)
+    findings = [
+        Finding(promise, f"{metric}, {each} targets", "verdicts", share, limit, False, trials)
+        for metric, share in shares.items()
+    ]
+    if not independent:
+        keep(ledger(findings))
+        return
+    planted = ledger(findings, planted="targets of a user taken as independent")
+    with pytest.raises(BrokenPromiseError):
+        keep(planted)
+
+
+def test_an_estimate_says_in_a_line_what_it_is(alone, ranks, options):
+    assert str(alone["AUC"]).startswith("AUC = 0.")
+    assert str(alone["AUC"]).endswith("(auto)")
+    few = unsample.estimate(ranks["ease"][:20], **options)["NDCG@10"]
+    assert isinstance(few, Estimate)
+    assert str(few).endswith("(auto, bounds)")
