@@ -145,11 +145,20 @@ class Difference:
             if not short.any():
                 break
             near, far = np.where(short, far, near), np.where(short, 2.0 * far, far)
-        for _ in range(80):
-            middle = (near + far) / 2.0
-            short = side * (wanted - self.cdf(middle)) > 0
-            near, far = np.where(short, middle, near), np.where(short, far, middle)
-        return float(far[0]), float(far[1])
+        low, high = (self._quantile(*each) for each in zip(wanted.tolist(), near, far, strict=True))
+        return low, high
+
+    def _quantile(self, wanted: float, near: float, far: float) -> float:
+        """Return where the chance is ``wanted``, between two values on either side of it."""
+        from scipy.optimize import brentq
+
+        def above(value: float) -> float:
+            return float(self.cdf(np.array([value]))[0]) - wanted
+
+        if above(near) * above(far) >= 0.0:
+            # Nothing varies, or the end is beyond all numbers.
+            return float(far)
+        return float(brentq(above, near, far, xtol=1e-15, rtol=1e-12))
 
     def cdf(self, values: FloatArray) -> FloatArray:
         """Return the chance that the difference is at most each of the values."""
