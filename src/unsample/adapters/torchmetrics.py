@@ -43,9 +43,9 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
 
     >>> import torch
     >>> metric = EstimatedMetrics(items=3706, sampled=3, metrics=["Recall@1000"])
-    >>> metric.update(torch.tensor([[0.9, 0.1, 0.2, 0.3], [0.4, 0.5, 0.1, 0.0]]))
+    >>> metric.update(torch.randn(60, 4, generator=torch.Generator().manual_seed(0)))
     >>> metric.counts()
-    RankCounts(2 targets, 2 cells, items=3706, sampled=3, with replacement)
+    RankCounts(60 targets, 4 cells, items=3706, sampled=3, with replacement)
     >>> list(metric.compute())
     ['Recall@1000']
     """

@@ -169,12 +169,18 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
 # -- values --------------------------------------------------------------------------------------
 
 
-def checked(raw: Columns, layout: Layout, refused: Callable[[int], tuple[str, str]]) -> Columns:
+#: A bad row, the name of its source, and where it is there.
+Place: TypeAlias = tuple[int, str, str]
+#: Of so many bad values the first one is looked for.
+_LOOKED_FOR = 20
+
+
+def checked(raw: Columns, layout: Layout, first: Callable[[list[int]], Place]) -> Columns:
     """Return numbers as floats and names as text, and refuse a bad row.
 
     The rows may be those of a table, or its distinct rows as any engine gives them: numbers, or
-    text, of which only what is written as a number is taken for one. ``refused`` returns the name
-    of the source, and the place of a row in it.
+    text, of which only what is written as a number is taken for one. ``first`` tells which of some
+    bad rows comes first, and where.
     """
     columns: Columns = {
         role: values if role in LISTS else as_names(values) if layout.is_name(role)
@@ -196,8 +202,9 @@ def checked(raw: Columns, layout: Layout, refused: Callable[[int], tuple[str, st
         if layout.rows == "scores" and role in ("items", "relevance"):
             good |= columns["target"] == 0
         if not good.all():
-            row = int(np.argmin(good))
-            raise _complaint(rule, role, layout, raw[role][row], *refused(row))
+            bad = sorted(np.flatnonzero(~good).tolist(), key=lambda row: str(raw[role][row]))
+            row, *place = first(bad[:_LOOKED_FOR])
+            raise _complaint(rule, role, layout, raw[role][row], *place)
     return columns
 
 

@@ -29,12 +29,13 @@ from unsample.tables._layout import (
     Asked,
     Columns,
     Layout,
+    Place,
     Read,
     as_names,
     checked,
     find_layout,
 )
-from unsample.tables._sources import Spark, Table, in_engine, open_source
+from unsample.tables._sources import Part, Spark, Table, in_engine, open_source
 from unsample.tables._sql import COUNTS, Query
 from unsample.tables._targets import (
     as_table,
@@ -226,7 +227,7 @@ class _Reading:
                     f"{engine.dialect.name(columns[r])} AS {name}" for name, r in quoted.items()
                 )
                 raw = engine.ask(f"SELECT {', '.join(named)} FROM {part.rows}")
-            parts.append(checked(raw, self.layout, partial(_place_in, part)))
+            parts.append(checked(raw, self.layout, partial(_first_in, part)))
         found = {role: np.concatenate([part[role] for part in parts]) for role in parts[0]}
         if not all(map(len, found.values())):
             raise InputError(f"{self.table.name} has no rows")
@@ -266,8 +267,8 @@ class _Reading:
         return ModelCounts(models, found.between)
 
 
-def _place_in(part: Any, row: int) -> tuple[str, str]:
-    return part.name, part.place(row)
+def _first_in(part: Part, rows: list[int]) -> Place:
+    return min(rows), part.name, part.place(min(rows))
 
 
 def _noticed(rows: Columns, layout: Layout, name: str) -> Columns:
@@ -316,24 +317,28 @@ class _Counting:
         self.times = raw.pop("times").astype(np.int64)
         if not len(self.times):
             raise InputError(f"{self.table.name} has no rows")
-        clean = checked(raw, self.layout, partial(self._place, raw))
+        clean = checked(raw, self.layout, partial(self._first, raw))
         clean = _noticed(clean | {"times": self.times}, self.layout, self.table.name)
         self.rows = clean | {"count": clean.pop("times") * clean.get("count", 1)}
 
-    def _place(self, raw: Columns, row: int) -> tuple[str, str]:
-        """Return the file in which a distinct row occurs first, and where."""
-        times = self.times[row]
+    def _first(self, raw: Columns, bad: list[int]) -> Place:
+        """Return the first of some distinct rows, the file in which it occurs, and where."""
+        times = self.times[bad[0]]
         if isinstance(self.engine, Spark):  # its rows have no order
-            return self.table.name, f" in {times:,} row{'s' if times > 1 else ''}"
-        values = [each[row : row + 1].tolist()[0] for each in raw.values()]
+            return bad[0], self.table.name, f" in {times:,} row{'s' if times > 1 else ''}"
         same = " AND ".join(f"{self.query.raw(role)} IS NOT DISTINCT FROM ?" for role in raw)
         for part in self.table.parts:
             rows = f"SELECT *, ROW_NUMBER() OVER () - 1 AS unsample_row FROM {part.rows}"
             first = f"SELECT MIN(unsample_row) AS first FROM ({rows}) AS r WHERE {same}"
-            (found,) = self.engine.ask(first, values)["first"].tolist()
-            if found is not None:
-                return _place_in(part, int(found))
-        return self.table.name, ""
+            found = {}
+            for row in bad:
+                values = [each[row : row + 1].tolist()[0] for each in raw.values()]
+                (place,) = self.engine.ask(first, values)["first"].tolist()
+                if place is not None:
+                    found[int(place)] = row
+            if found:
+                return found[min(found)], part.name, part.place(min(found))
+        return bad[0], self.table.name, ""
 
     def counts(self, pair: bool) -> tuple[ModelCounts, dict[str, ItemCounts]]:
         """Return the counts, by the quickest query that tells them, and those of shared items."""

@@ -422,7 +422,7 @@ def sql(
     replacement, ties, rng
         Whether an item may be sampled twice for a target; the tie rule and its seed.
 
-    >>> print(sql(items=50, sampled=9).splitlines()[-1][-36:])
+    >>> print(sql(items=50, sampled=9).splitlines()[-1][-33:])
     items, low, high, relevant, place
     """
     needed = COLUMNS[check_choice("rows", rows, ROWS)][0]
