@@ -195,12 +195,16 @@ def test_errors_count_users_and_costs_count_targets(small):
 def test_without_a_budget_each_design_has_the_cost_that_it_needs():
     result = plan(items=ITEMS, users=5000, precision=0.1)
     for outcome in result.outcomes:
-        assert 0.85 * result.sought < outcome.half_width <= result.sought
+        assert (
+            0.85 * result.precision * result.value
+            < outcome.half_width
+            <= result.precision * result.value
+        )
     assert result.best.cost == min(outcome.cost for outcome in result.outcomes)
     assert result.best.cost <= result.budget
     assert plan(items=ITEMS, users=5000, precision=0.2).budget < result.budget
     top = plan(items=10**6, users=10**5, metrics="Recall@20000")
-    assert (top.best.name, top.best.half_width <= top.sought) == ("fixed", True)
+    assert (top.best.name, top.best.half_width <= top.precision * top.value) == ("fixed", True)
     assert "guided" not in [row["design"] for row in top.rows()]  # K items cost more
 
 
@@ -221,7 +225,7 @@ def test_a_difference_that_is_sought_is_told_apart():
     result = plan(items=ITEMS, users=USERS, difference="50%")
     assert result.difference == pytest.approx(result.value / 2.0)
     for outcome in result.outcomes:
-        if outcome.half_width <= result.sought:
+        if outcome.half_width <= result.precision * result.value:
             assert outcome.smallest_difference <= result.difference * (1.0 + 1e-9)
     assert result.smallest_difference == result.best.smallest_difference <= result.difference
     assert "It tells apart two models that differ by" in result.recommendation

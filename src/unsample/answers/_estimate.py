@@ -16,8 +16,6 @@ from unsample._gone import refuses_gone
 from unsample.answers._doubts import doubts
 from unsample.answers._estimates import (
     AUTO,
-    BOUNDS,
-    FEWEST_USERS,
     MEAN,
     Estimate,
     Estimates,
@@ -33,7 +31,7 @@ from unsample.estimators import CANDIDATES, Estimator, Fit, Observed
 from unsample.evidence import RankCounts, Targets
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
-from unsample.prior import Posterior, Prior
+from unsample.prior import BOUNDS, FEWEST_USERS, Posterior, Prior
 from unsample.tables import Read
 
 DEFAULT_METHOD = AUTO

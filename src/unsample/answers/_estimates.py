@@ -26,15 +26,13 @@ from unsample.errors import MethodError, MetricError
 from unsample.evidence import RankCounts
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
-from unsample.prior import ALONE, Posterior
+from unsample.prior import ALONE, BOUNDS, FEWEST_USERS, PRIOR, Posterior
 
 #: The method whose value is that of the posterior.
 AUTO = "auto"
-#: Where an interval comes from: data sets like those of the bank, what holds whatever P(R) is, or
-#: known numbers of users of which nothing but chance is left open.
-PRIOR, BOUNDS, MEAN = "prior", "bounds", "mean"
-#: With fewer users the error of a mean is not trusted: the interval is the bounds.
-FEWEST_USERS = 50.0
+#: Where an interval comes from, beside the prior and the bounds: known numbers of users, of which
+#: nothing but chance is left open.
+MEAN = "mean"
 #: A metric is resolved if the half-width of its interval is at most this part of the value.
 _RESOLVED = 0.25
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.answers._estimates import BOUNDS, MEAN, Estimate, Estimates
+from unsample.answers._estimates import MEAN, Estimate, Estimates
 from unsample.answers._exact import UserValues
 from unsample.answers._notes import Note
 from unsample.answers._spread import DrawnSpread, MeanSpread
@@ -16,6 +16,7 @@ from unsample.bounds import FEW_DRAWN, Drawn, DrawnError
 from unsample.designs import Findings
 from unsample.evidence import number_users
 from unsample.metrics import Metric
+from unsample.prior import BOUNDS
 
 #: The name of the method in results, for values that come from a guided evaluation.
 NAME = "guided"

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from unsample._checks import FloatArray, check_level
-from unsample.answers._estimates import BOUNDS, PRIOR, Estimate, Estimates
+from unsample.answers._estimates import Estimate, Estimates
 from unsample.answers._exact import UserValues
 from unsample.answers._model import Model
 from unsample.answers._paired import Added, Pairing
@@ -23,7 +23,7 @@ from unsample.answers._spread import DirectSpread, MeanSpread
 from unsample.bounds import DirectMean, DrawnError, degrees_of_freedom, quantile
 from unsample.estimators import Observed
 from unsample.metrics import Metric
-from unsample.prior import CAUTION, Law, Posterior
+from unsample.prior import BOUNDS, CAUTION, PRIOR, Law, Posterior
 
 #: Draws for the chance of being the best.
 _DRAWS = 1 << 14

@@ -31,7 +31,6 @@ from unsample._checks import (
 )
 from unsample._gone import refuses_gone
 from unsample.answers._comparison import two_sided
-from unsample.answers._estimates import FEWEST_USERS
 from unsample.answers._evaluate import estimates_of
 from unsample.answers._guess import draw_ranks, expected_counts, from_pilot, power_law, usual_k
 from unsample.answers._planned import Outcome, Plan
@@ -43,7 +42,7 @@ from unsample.estimators import CANDIDATES
 from unsample.evidence import RankCounts
 from unsample.law import LARGEST_URN, Law, RankDistribution, bin_weights, mean_over
 from unsample.metrics import Metric
-from unsample.prior import CAUTION, Posterior, shipped
+from unsample.prior import CAUTION, FEWEST_USERS, Posterior, shipped
 
 _PRECISION = 0.05
 #: The most users that are simulated, and the most places of items that a guide lists for them. The

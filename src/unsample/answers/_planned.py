@@ -92,11 +92,6 @@ class Plan(Result):
         return self.best.budget if self.allowed is None else self.allowed
 
     @property
-    def sought(self) -> float:
-        """Return the wanted half-width of the interval."""
-        return self.precision * self.value
-
-    @property
     def smallest_difference(self) -> float:
         """Return the smallest difference of two models that the recommended design tells apart."""
         return self.best.smallest_difference

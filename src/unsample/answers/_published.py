@@ -16,7 +16,7 @@ from typing import Any
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_integer
 from unsample._gone import refuses_gone
-from unsample.answers._estimates import AUTO, BOUNDS, Estimate, Estimates, learned
+from unsample.answers._estimates import AUTO, Estimate, Estimates, learned
 from unsample.answers._notes import Note, warn_of
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._prior import SHIPPED, as_prior, prior_kind
@@ -25,7 +25,7 @@ from unsample.errors import ContradictionError, DesignError
 from unsample.estimators import CANDIDATES
 from unsample.law import Law
 from unsample.metrics import Metric
-from unsample.prior import Numbers, Posterior, Prior
+from unsample.prior import BOUNDS, Numbers, Posterior, Prior
 
 
 @dataclass(frozen=True, eq=False)

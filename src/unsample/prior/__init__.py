@@ -38,16 +38,19 @@ the bounds (``sources``). A heap of targets above rank N/n is not seen by any sa
 True
 """
 
-from unsample.prior._law import ALONE, CAUTION, Difference, Law, t_law
+from unsample.prior._law import ALONE, BOUNDS, CAUTION, PRIOR, Difference, Law, t_law
 from unsample.prior._learn import Gaussian, History, Learned
 from unsample.prior._numbers import Numbers
-from unsample.prior._posterior import Posterior
+from unsample.prior._posterior import FEWEST_USERS, Posterior
 from unsample.prior._prior import KINDS, Prior, shipped
 
 __all__ = [
     "ALONE",
+    "BOUNDS",
     "CAUTION",
+    "FEWEST_USERS",
     "KINDS",
+    "PRIOR",
     "Difference",
     "Gaussian",
     "History",

@@ -24,8 +24,6 @@ from unsample._checks import FloatArray, check_choice, check_level
 FREEDOM = 5.0
 #: How much more the users' part counts in comparisons.
 CAUTION = (1.959964 / 1.644854) ** 2
-#: Half-width of an interval, as a part of the value, up to which a metric is resolved.
-_RESOLVED = 0.25
 #: Points for differences, and draws for the chance of being the best.
 _NODES, _DRAWS = 400, 1 << 14
 #: The name of a model that came without one, and where intervals come from.
@@ -73,11 +71,6 @@ class Law:
     def source(self, name: str = ALONE) -> str:
         """Return where the interval comes from: ``"prior"``, or ``"bounds"``."""
         return self.sources[self._number(name)]
-
-    def resolved(self, name: str = ALONE) -> bool:
-        """Return whether the 95 % interval's half-width is at most a quarter of the value."""
-        low, high = self.interval(name)
-        return (high - low) / 2.0 <= _RESOLVED * self.value(name)
 
     def difference(self, a: str, b: str) -> Difference:
         """Return the law of the first model's metric less the second's."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _TINY, _LEAST = 1e-300, 1e-12
 #: With fewer users nothing is calibrated, and where fewer shared items carry a variance, nothing
 #: tells how large it is.
-_FEWEST_USERS, _FEWEST_ITEMS = 50.0, 4.0
+FEWEST_USERS, _FEWEST_ITEMS = 50.0, 4.0
 #: Standard deviations of the deviance that chance and prior may add.
 _CHANCE = 4.1
 #: Curves that few numbers tell bend more than linearly: this much is added to both factors.
@@ -318,7 +318,7 @@ def _source(seen: Seen, fitted: tuple[Fitted, ...], unlike: float) -> str:
         for each in fitted
     )
     unknown = seen.shared and seen.items is None
-    return BOUNDS if strange or unknown or seen.users < _FEWEST_USERS else PRIOR
+    return BOUNDS if strange or unknown or seen.users < FEWEST_USERS else PRIOR
 
 
 # -- looking at a metric --------------------------------------------------------------------------
