@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from synthetic import synthetic
 
-from unsample.answers import certified_targets
+from unsample.answers import estimates_of
 from unsample.designs import Certified, Guided
 from unsample.lab.datasets import leave_random_out, standard_split
 from unsample.lab.recommenders import EASE, ItemKNN
@@ -146,7 +146,7 @@ def cell(world: World, guide: str, cost: int, runs: int) -> list[str]:
                 metrics=METRICS,
                 places=some.places[guide],
             )
-            result = certified_targets(found, METRICS, None)
+            result = estimates_of(found, METRICS)
             spent.append(found.scored / budget)
             limits = [entry.interval(population=population) for entry in result.entries]
             row.append(

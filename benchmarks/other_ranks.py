@@ -71,7 +71,7 @@ def ranks_of(dataset: str) -> dict[str, np.ndarray]:
     order = np.random.default_rng(SEED + 1).permutation(len(split.target_user))
     arrays = {"items": np.array(items)}
     for name, score, known in scorers(split):
-        scorer = designs.Scorer(score_all=score)
+        scorer = designs.RowScores(score)
         unseen = exact_ranks(scorer, targets, items=items, exclude=known.matrix(), rng=SEED)
         every = exact_ranks(scorer, targets, items=items, rng=SEED)
         arrays[f"{name}.everyday"] = unseen.ranks[order].astype(np.uint16)

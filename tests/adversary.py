@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import unsample
-from unsample.answers import Estimates, certified_targets
+from unsample.answers import Estimates, estimates_of
 from unsample.errors import ContradictionError, UnsampleWarning
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import Metric, parse
@@ -323,7 +323,7 @@ def _simulated(world: World, design: unsample.designs.Design, budget: int | None
     how = {"items": world.items, "metrics": world.metric, "odds": odds, "budget": budget}
     found = design.simulate(world.ranks(), rng=world.rng, **how)
     words = f"{world}, budget {budget}, odds {odds:.2g}"
-    return _asked(words, world.truth, lambda: certified_targets(found, (world.metric,), None))
+    return _asked(words, world.truth, lambda: estimates_of(found, (world.metric,)))
 
 
 #: Kind of world -> what draws one and asks about it.

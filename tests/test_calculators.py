@@ -95,8 +95,8 @@ def test_how_much_too_high_is_said_only_where_it_is_certain():
 
 def test_a_plan_is_that_of_the_command():
     given = {"items": "400", "users": "500", "budget": "20,000"}
-    held, found = answer("plan", **given, metrics="NDCG@10", precision="5 %")
-    result = unsample.plan(items=400, users=500, budget=20_000, precision=0.05)
+    held, found = answer("plan", **given, metrics="NDCG@10", error="5 %")
+    result = unsample.plan(items=400, users=500, budget=20_000, error=0.05)
     assert held.numbers() == result.to_json()
     assert found["sentences"] == [result.recommendation]
     assert found["chart"]["kind"] == "lines"
@@ -151,13 +151,13 @@ WRONG = {
     ],
     "plan": [
         ({"items": ""}, "items", "items must be given"),
-        ({"precision": "150 %"}, "precision", "precision must be a number in (0, 1)"),
-        ({"precision": "small"}, "precision", "got 'small'"),
+        ({"error": "150 %"}, "error", "error must be a number in (0, 1)"),
+        ({"error": "small"}, "error", "got 'small'"),
         ({"budget": "10"}, "budget", "budget must be an integer of at least 1000"),
         ({"odds": "-1"}, "odds", "odds must be a finite number greater than 0"),
         ({"metrics": "NDCG@10, NDCG@20"}, "metrics", "metrics must be one metric to plan for"),
         ({"difference": "much"}, "difference", "difference must be a finite number greater than 0"),
-        ({"difference": "5 %", "precision": "5 %"}, "precision", "precision must be left out"),
+        ({"difference": "5 %", "error": "5 %"}, "error", "error must be left out"),
     ],
 }
 

@@ -311,7 +311,7 @@ def test_evaluations_of_two_items_and_of_equal_scores_are_finite(design):
     subnormal = np.float32(1e-45)
     for items, scores in ((2, np.zeros((3, 2), np.float32)), (40, np.full((3, 40), subnormal))):
         result = unsample.evaluate(
-            lambda users, asked, scores=scores: scores[users[:, None], asked],
+            lambda users, asked, scores=scores: scores[users, asked],
             (np.arange(3), np.zeros(3, dtype=int)),
             items=items,
             design=design,

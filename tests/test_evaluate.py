@@ -13,17 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+import unsample
 from unsample import metrics
-from unsample.answers import certified_targets, evaluate
+from unsample.answers import estimates_of, evaluate
 from unsample.designs import (
     DESIGNS,
     Candidates,
     Certified,
     Exact,
-    Execution,
     FactorScores,
     Fixed,
     Guided,
+    Run,
     as_scorer,
     exact_ranks,
     run,
@@ -33,6 +34,7 @@ from unsample.errors import (
     CheckpointError,
     DesignError,
     FileError,
+    GoneError,
     InputError,
     RankError,
     ScoreError,
@@ -69,7 +71,7 @@ class World:
         self.exclude = csr_array(seen)
 
     def scores(self, users, items):
-        return np.einsum("id,ijd->ij", self.left[users], self.right[items])
+        return np.einsum("pd,pd->p", self.left[users], self.right[items])
 
     def run(self, design="fixed", **options):
         settings = {
@@ -86,7 +88,7 @@ class World:
         candidates = Candidates.check(self.targets, self.items, self.exclude)
         options = {"metrics": metrics.parse_all(METRICS), "budget": budget, "rng": rng}
         chosen = as_scorer(scorer or (self.left, self.right), self.items)
-        return run(design, chosen, candidates, execution=Execution(**manner), **options)[0]
+        return run(design, [chosen], candidates, how=Run(**manner), **options)[0]
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +140,7 @@ class Counting:
         return self.world.scores(users, items)
 
     def pairs(self):
-        users = np.concatenate([np.repeat(u, i.shape[1]) for u, i in self.calls])
-        return users, np.concatenate([i.reshape(-1) for _, i in self.calls])
+        return tuple(np.concatenate(each) for each in zip(*self.calls, strict=True))
 
 
 def test_every_design_is_under_contract():
@@ -155,7 +156,9 @@ def test_what_is_scored_is_what_was_asked_for_and_within_the_budget(world, desig
     assert found.scored <= (budget or np.inf)
     users, items = scorer.pairs()
     own = items == world.targets[1][users]
-    assert own.sum() == 300 + len(scorer.calls[0][0]) * (scorer.calls[0][1].shape[1] == 1)
+    first = scorer.calls[0]
+    probed = len(first[0]) if (first[1] == world.targets[1][first[0]]).all() else 0
+    assert own.sum() == 300 + probed
     assert not world.exclude.toarray()[users, items].any()
     if not found.design.with_replacement:
         pairs = users[~own] * world.items + items[~own]
@@ -185,7 +188,7 @@ def test_a_simulation_and_an_evaluation_find_the_same_in_law(wide, design, budge
     assert drawn.scored == pytest.approx(met.scored, rel=0.1)
     if design.exact:
         drawn, met = (
-            certified_targets(found, metrics.parse_all("NDCG@10"), None)["NDCG@10"].value
+            estimates_of(found, metrics.parse_all("NDCG@10"))["NDCG@10"].value
             for found in (drawn, met)
         )
         assert drawn == pytest.approx(met, abs=1e-12)
@@ -340,7 +343,7 @@ def test_models_evaluated_with_one_seed_meet_the_same_items(world):
     met = []
 
     def listening(users, items):
-        met.append({(u, i) for u, row in zip(users, items, strict=True) for i in row})
+        met.append(set(zip(users.tolist(), items.tolist(), strict=True)))
         return world.scores(users, items)
 
     world.find("fixed", scorer=listening)
@@ -448,7 +451,7 @@ def noisy(world):
 def listwise(world):
     def scores(users, items):
         found = np.exp(world.scores(users, items))
-        return found / found.sum(axis=1, keepdims=True)
+        return found / found.sum()
 
     return scores
 
@@ -456,7 +459,7 @@ def listwise(world):
 def spoilt(world, value, at):
     def scores(users, items):
         result = world.scores(users, items)
-        result[:, at : at + 1] = value
+        result[items == world.targets[1][users] if at is None else items == at] = value
         return result
 
     return scores
@@ -465,9 +468,11 @@ def spoilt(world, value, at):
 @pytest.mark.parametrize(
     ("scorer", "words"),
     [
-        (lambda world: lambda users, items: world.scores(users, items)[:, 1:], "of shape"),
-        (lambda world: spoilt(world, np.nan, 0), r"got 16 NaN .* first for user 0 and item"),
-        (lambda world: spoilt(world, -np.inf, 0), "scores of targets must be finite, got"),
+        (lambda world: lambda users, items: world.scores(users, items)[1:], "of shape"),
+        (lambda world: lambda users, items: world.left[users] @ world.right.T, "for example:"),
+        (lambda world: lambda users, items: items[:, 0], "two vectors of one length, .*example"),
+        (lambda world: spoilt(world, np.nan, None), r"got 16 NaN .* first for user 0 and item"),
+        (lambda world: spoilt(world, -np.inf, None), "scores of targets must be finite, got"),
         (noisy, "must be the same when asked for again, got 1"),
         (listwise, "no score may depend on the other items of a call"),
     ],
@@ -478,8 +483,9 @@ def test_bad_scores_are_refused(world, scorer, words):
 
 
 def test_infinite_scores_of_other_items_are_told_of(world):
-    with pytest.warns(UnsampleWarning, match="scores were infinite, the first for user 0"):
-        found = world.run(Fixed(20), scorer=spoilt(world, -np.inf, 2))
+    item = int(np.setdiff1d(np.arange(world.items), world.targets[1])[0])
+    with pytest.warns(UnsampleWarning, match=r"\d scores were infinite: such items"):
+        found = world.run(Fixed(200), scorer=spoilt(world, -np.inf, item))
     assert "infinite" in [note.name for note in found.notes]
 
 
@@ -492,13 +498,14 @@ def test_infinite_scores_of_other_items_are_told_of(world):
         ({"design": "certified", "metrics": "AUC"}, DesignError, "must have a K to be certified"),
         ({"budget": 900.5}, InputError, "budget must be an integer"),
         ({"design": Fixed(899, replacement=False)}, DesignError, "sampled must be at most"),
-        ({"design": "exact", "method": "mle"}, DesignError, "method must be left out"),
+        ({"design": "exact", "method": "mle"}, GoneError, "use unsample.estimate"),
+        ({"error": 1.5, "scorer": len}, DesignError, "error must be a number in"),
         ({"ties": "realistic"}, InputError, "may lie between two ranks"),
-        ({"items": 901, "exclude": None}, InputError, "number of rows of the item factors, 900"),
-        ({"scorer": 5}, InputError, "scorer must be a callable"),
-        ({"scorer": (np.ones((2, 2)),)}, InputError, "pair of factor matrices"),
+        ({"items": 901, "exclude": None}, InputError, "items must be 900"),
+        ({"scorer": 5}, InputError, "scorer must be a function"),
+        ({"scorer": (np.ones((2, 2)),)}, InputError, "pair of matrices"),
         ({"rng": -1}, InputError, "rng must be"),
-        ({"batch": 0}, InputError, "batch must be"),
+        ({"batch": 0}, GoneError, "unsample.Run"),
     ],
 )
 def test_bad_arguments_are_refused(world, options, error, words):
@@ -564,6 +571,46 @@ def test_modules_of_torch_give_the_same_answer_on_any_device(world, design, devi
     assert here["NDCG@10"].value == there["NDCG@10"].value
 
 
+# -- within an error -----------------------------------------------------------------------------
+
+
+def test_an_error_is_reached_at_less_cost_and_an_exact_one_needs_none(world):
+    wide = World(users=1500, items=1200, seed=2)
+    full = wide.run("exact", metrics="NDCG@10")
+    found = {error: wide.run(None, scorer=wide.scores, metrics="NDCG@10", error=error)
+             for error in (0.1, 0.3)}  # fmt: skip
+    certified = wide.run(None, scorer=wide.scores, metrics="NDCG@10")
+    assert certified.reached is None
+    for error, each in found.items():
+        assert each.design.error == error
+        assert each.reached == (each.half_widths["NDCG@10"] <= error)
+        low, high = each["NDCG@10"].interval(0.999, population=False)
+        assert low < full["NDCG@10"].value < high
+        assert each.to_dict()["reached"] == each.reached
+    assert found[0.3].scored < found[0.1].scored < certified.scored
+    # Factors are ranked in full, which is within any error.
+    assert wide.run(None, metrics="NDCG@10", error=0.1).reached
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnresolvedWarning")
+def test_a_budget_beside_an_error_is_a_hard_limit(world):
+    with pytest.warns(UnsampleWarning, match="the error sought was not reached: .* within"):
+        found = world.run(None, scorer=world.scores, error=0.01, budget=20_000)
+    assert found.scored <= 20_000
+    assert found.reached is False
+
+
+def test_the_second_draw_is_said_before_it_is_made(world):
+    heard = []
+    how = unsample.Run(progress=lambda done, total, note="": heard.append((done, total, note)))
+    wide = World(users=1500, items=1200, seed=2)
+    wide.run(None, scorer=wide.scores, metrics="NDCG@10", error=0.1, run=how)
+    assert all(0 <= done <= total == 1500 for done, total, _ in heard)
+    notes = [note for _, _, note in heard]
+    assert any("open users, at most" in note and "scores more" in note for note in notes)
+    assert any("NDCG@10 within" in note and "so far" in note for note in notes)
+
+
 # -- the example ---------------------------------------------------------------------------------
 
 
@@ -584,7 +631,7 @@ def test_ranges_of_certified_ranks_count_users_too():
     scores = np.random.default_rng(0).normal(size=(40, 60))
     users, targets = np.repeat(np.arange(40), 10), np.tile(np.arange(10), 40)
     found = evaluate(
-        lambda who, items: scores[who[:, None], items],
+        lambda who, items: scores[who, items],
         (users, targets),
         items=60,
         design="certified",

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import unsample
 from unsample._files import check_writable, write_atomically
 from unsample.answers import evaluate
 from unsample.errors import CheckpointError, FileError
@@ -154,8 +155,8 @@ def evaluation(tmp_path):
     users, items = np.random.default_rng(0).normal(size=(2, 60, 4))
 
     def call(scorer=(users, items), **options):
-        settings = {"items": 60, "design": "fixed", "budget": 60 * 21}
-        settings |= {"metrics": "Recall@5", "checkpoint": tmp_path / "state.npz"} | options
+        settings = {"items": 60, "design": "fixed", "budget": 60 * 21, "metrics": "Recall@5"}
+        settings["run"] = unsample.Run(checkpoint=options.get("checkpoint", tmp_path / "state.npz"))
         return evaluate(scorer, (np.arange(60), np.arange(60)), **settings)["Recall@5"].value
 
     return call

@@ -9,9 +9,9 @@ import pytest
 
 import unsample
 from tests.test_evaluate import METRICS, World
-from unsample.answers import certified_targets, evaluate
+from unsample.answers import estimates_of, evaluate
 from unsample.bounds import Drawn, DrawnError
-from unsample.designs import Candidates, Certified, Guided, Scorer, as_guide
+from unsample.designs import Candidates, Certified, Guided, RowScores, as_guide
 from unsample.designs._guides import GuidedOrders
 from unsample.designs._orders import target_keys
 from unsample.errors import CheckpointError, DesignError, InputError, UnresolvedWarning
@@ -39,10 +39,9 @@ def guides(world):
         "by default": None,
         "one score for each item": scores.mean(axis=0),
         "factors": (world.left, world.right),
-        "a function": lambda users: scores[users],
-        "a recommender": Scorer(score_all=lambda users: scores[users]),
+        "a matrix of scores": scores,
+        "a recommender": RowScores(lambda users: scores[users]),
         "ranked lists": dict(enumerate(top.tolist())),
-        "a matrix of lists": top,
         "noise": np.random.default_rng(0).normal(size=world.items),
         "in reverse": (-world.left, world.right),
     }
@@ -89,7 +88,7 @@ def test_items_come_as_the_guide_has_them():
     popular = np.asarray(small.exclude.sum(axis=0)).ravel()
     keys = target_keys(0, *small.targets)
     for guide, strength in (
-        (lambda users: scores[users], scores),
+        (scores, scores),
         (scores[0], np.tile(scores[0], (5, 1))),
         (None, np.tile(popular, (5, 1))),
     ):
@@ -165,14 +164,12 @@ def test_users_with_several_targets_are_drawn_as_a_whole(options):
         given["metrics"] += ["AP@10", "HR@10"]
     if options.get("grades"):
         given["relevance"] = rng.integers(1, 4, size=pairs.shape[1])
-    scorer = lambda who, items: scores[who[:, None], items]  # noqa: E731
+    scorer = lambda who, items: scores[who, items]  # noqa: E731
     exact = evaluate(scorer, tuple(pairs), design="exact", **given)
     noisy = scores + rng.normal(scale=0.5, size=scores.shape)
     values = []
     for seed in range(12):
-        found = evaluate(
-            scorer, tuple(pairs), budget=15_000, guide=lambda who: noisy[who], rng=seed, **given
-        )
+        found = evaluate(scorer, tuple(pairs), budget=15_000, guide=noisy, rng=seed, **given)
         assert found.design.name == "guided"
         assert found.scored <= 15_000
         assert set(found.methods) == {"guided"}
@@ -187,7 +184,7 @@ def test_users_with_several_targets_are_drawn_as_a_whole(options):
 
 def test_a_guide_is_no_part_of_the_budget_but_of_the_checkpoint(world, tmp_path):
     path = tmp_path / "state.npz"
-    options = {"budget": 60_000, "checkpoint": path}
+    options = {"budget": 60_000, "run": unsample.Run(checkpoint=path)}
     first = world.run("guided", guide=(world.left, world.right), **options)
     again = world.run("guided", guide=(world.left, world.right), **options)
     assert first["NDCG@10"].value == again["NDCG@10"].value
@@ -236,26 +233,23 @@ def test_open_ranks_of_a_guided_design_are_not_counted_as_known():
 @pytest.mark.parametrize(
     ("guide", "words"),
     [
-        (np.ones(1499), r"one score for each of the 1,500 items, got 1,499"),
+        (np.ones(1499), r"a number for each of the 1,500 items, got 1,499"),
         (
             np.where(np.arange(1500) == 7, np.nan, 1.0),
             r"not be NaN, got 1 NaN, the first for item 7",
         ),
-        (lambda users: np.full((len(users), 1500), np.nan), "guide must not be NaN"),
-        (lambda users: np.ones((len(users), 3)), r"1,500 items, got 3"),
-        (lambda users: np.ones((2, 1500)), r"got an array of shape \(2, 1500\) for 600 users"),
+        (np.full((600, 1500), np.nan), "scores must not be NaN"),
+        (RowScores(lambda users: np.ones((len(users), 3))), r"got shape \(600, 3\)"),
+        (lambda users, items: np.ones(len(items)), "which scores single pairs"),
         ({0: [1, 1500]}, r"items in 0..1499, got 1500 for user 0"),
         ({0: [-4]}, "items from 0 on, got -4"),
-        ({0: [0.5]}, "items as whole numbers, got"),
+        ({0: [0.5]}, "whole numbers, got 0.5"),
         ({"anna": [1]}, "users as zero-based integers, got 'anna'"),
         ({}, "got an empty one"),
-        (np.zeros((600, 2), dtype=int) - 3, r"got -3 for user 0 \(1200 such items\)"),
-        (np.zeros((5, 2), dtype=int), "a list for every user, got 5 rows and user 599"),
-        ((np.ones((5, 2)), np.ones((1500, 2))), "user factors for every user, got 5 rows"),
-        ((np.ones((600, 2)), np.ones((7, 2))), r"1,500 items, got 7"),
-        (np.ones((3, 4, 5)), r"got an array of shape \(3, 4, 5\)"),
-        ("popular", "guide must be one score for each item, .*got 'popular'"),
-        ([[1], [2, 3], [4]], "rows of different lengths"),
+        ((np.ones((5, 2)), np.ones((1500, 2))), "score every user and item"),
+        ((np.ones((600, 2)), np.ones((7, 2))), "as many as the scorer has, got 1500"),
+        (np.ones((3, 4, 5)), "got ndarray"),
+        ("popular", "guide must be a number for each item .*got 'popular'"),
         (object(), "got object"),
     ],
 )
@@ -267,8 +261,8 @@ def test_bad_guides_are_refused(world, guide, words):
 def test_a_guide_needs_a_design_that_can_be_guided(world):
     with pytest.raises(DesignError, match="guide must be left out with design='fixed'"):
         world.run("fixed", guide=np.ones(world.items))
-    with pytest.raises(DesignError, match="method must be left out with design='guided'"):
-        world.run("guided", method="mle")
+    with pytest.raises(DesignError, match="error must be left out with design='fixed'"):
+        world.run("fixed", error=0.1)
     with pytest.raises(InputError, match="odds must be"):
         Guided().simulate([1, 2], items=10, odds=0.0)
 
@@ -295,9 +289,9 @@ def _error(losses, size, *, stake=1.0, metric="Recall@10"):
 
 @pytest.mark.parametrize(("size", "drawn"), [(1000, 20), (100, 50), (60, 50)])
 def test_without_a_loss_limits_are_those_of_a_draw_that_misses_them_all(size, drawn):
-    value, error = _error(np.zeros(drawn), size)
-    assert value == 1.0
-    low, high = error.of_these(value, 0.95)
+    draw = _error(np.zeros(drawn), size).draw
+    assert draw.value == 1.0
+    low, high = draw.interval(0.95)
     assert high == 1.0
 
     def missed(lost):
@@ -310,12 +304,11 @@ def test_without_a_loss_limits_are_those_of_a_draw_that_misses_them_all(size, dr
 
 
 def test_few_draws_that_look_alike_are_not_trusted():
-    value, error = _error(np.full(4, 0.3), 200)
-    low, high = error.of_these(value, 0.95)
+    low, high = _error(np.full(4, 0.3), 200).draw.interval(0.95)
     assert low < 0.3
     assert high > 0.95
-    value, nothing = _error(np.empty(0), 50)
-    assert (value, nothing.of_these(value, 0.95)) == (0.5, (0.0, 1.0))
+    nothing = _error(np.empty(0), 50).draw
+    assert (nothing.value, nothing.interval(0.95)) == (0.5, (0.0, 1.0))
 
 
 def test_the_error_is_that_of_a_draw_without_replacement():
@@ -323,14 +316,14 @@ def test_the_error_is_that_of_a_draw_without_replacement():
     population = rng.beta(2, 3, size=400)
     values, errors = [], []
     for _ in range(2000):
-        value, error = _error(1.0 - rng.choice(population, 100, replace=False), 400)
-        values.append(value)
-        errors.append(error.these)
+        error = _error(1.0 - rng.choice(population, 100, replace=False), 400)
+        values.append(error.draw.value)
+        errors.append(error.draw.error)
     assert np.mean(values) == pytest.approx(population.mean(), abs=4 * np.std(values) / 44)
     # One user more, that might have lost all, is part of the error.
     assert np.std(values) < np.mean(errors) < 1.25 * np.std(values)
     # Users like these vary on top of it.
-    wide = math.sqrt(population.var() / 400 + error.these**2)
+    wide = math.sqrt(population.var() / 400 + error.draw.error**2)
     assert error.population == pytest.approx(wide, rel=0.1)
 
 
@@ -350,7 +343,7 @@ def _recalls(found, metrics):
     known = np.asarray(found.ranks) <= 5
     open_then, drawn = found.notes.reserved > 0, found.notes.turn > 0
     plain = known[~open_then].sum() + open_then.sum() * known[open_then & drawn].mean()
-    right = certified_targets(found, metrics, None)["Recall@5"].value
+    right = estimates_of(found, metrics)["Recall@5"].value
     return right, float(plain) / len(known)
 
 
@@ -437,9 +430,7 @@ def test_own_scores_that_tell_ranks_make_the_error_smaller():
     wide = []
     for given in (None, own):
         found = Guided().simulate(ranks, own=given, **options)
-        low, high = certified_targets(found, options["metrics"], None)["MRR"].interval(
-            population=False
-        )
+        low, high = estimates_of(found, options["metrics"])["MRR"].interval(population=False)
         assert low <= (1.0 / ranks).mean() <= high
         wide.append(high - low)
     assert wide[1] < 0.8 * wide[0]
@@ -452,7 +443,7 @@ def test_values_stay_within_what_is_certain():
     metrics, values = parse_all("MRR"), []
     for seed in range(20):
         found = Guided().simulate(ranks, items=500, budget=6_000, rng=seed, metrics="MRR")
-        entry = certified_targets(found, metrics, None).entries[0]
+        entry = estimates_of(found, metrics).entries[0]
         low, high = entry.interval(population=False)
         assert 0.0 <= low <= entry.value <= high
         values.append(entry.value)

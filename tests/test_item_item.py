@@ -11,18 +11,19 @@ from unsample.answers import evaluate
 from unsample.designs import (
     Candidates,
     ItemItemScores,
-    Scorer,
-    _tiles,
+    RowScores,
+    Run,
+    _blocks,
     as_scorer,
+    count_all,
     exact_ranks,
 )
-from unsample.designs._ranking import count_all
 from unsample.errors import InputError, ScoreError
 
 USERS, ITEMS = 700, 900
 
 
-def model(kind=np.float32, *, sparse=False, extras=True, whole=False, seed=0) -> ItemItemScores:
+def model(kind=np.float32, *, sparse=False, extras=True, seed=0) -> ItemItemScores:
     """Return a model in which every item has a twin; some users have nothing."""
     rng = np.random.default_rng(seed)
     history = random_array((USERS, ITEMS), density=0.02, rng=rng).tolil()
@@ -31,8 +32,6 @@ def model(kind=np.float32, *, sparse=False, extras=True, whole=False, seed=0) ->
     weights = rng.normal(size=(ITEMS, ITEMS)).astype(kind)
     if sparse:
         weights *= rng.random((ITEMS, ITEMS)) < 0.05
-    if whole:
-        weights, history.data = weights.round(), np.ones_like(history.data)
     weights[:, ITEMS // 2 :] = weights[:, : ITEMS // 2]
     bias = np.where(np.arange(ITEMS) % 10 == 0, np.finfo(kind).min / 4, 0.0) if extras else None
     newcomers = rng.integers(5, size=ITEMS) if extras else None
@@ -67,6 +66,11 @@ def slow_ranks(held, candidates):
     return np.array(better), np.array(equal)
 
 
+def by_rows(held: ItemItemScores) -> RowScores:
+    """Return the same scores as those of any function."""
+    return RowScores(lambda users: held.rows(users, ITEMS))
+
+
 def some_targets(*, repeated=True, seed=1):
     rng = np.random.default_rng(seed)
     users = np.sort(rng.integers(USERS, size=600)) if repeated else np.arange(600)
@@ -77,7 +81,7 @@ def some_targets(*, repeated=True, seed=1):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("extras", [False, True])
 def test_blocks_rank_as_single_sums_do(monkeypatch, kind, sparse, extras):
-    monkeypatch.setattr(_tiles, "_BLOCK", 96 * ITEMS)
+    monkeypatch.setattr(_blocks, "_BLOCK", 96 * ITEMS)
     held = model(kind, sparse=sparse, extras=extras)
     exclude = random_array((USERS, ITEMS), density=0.02, rng=2).tocsr()
     for excluded in (None, exclude):
@@ -85,7 +89,7 @@ def test_blocks_rank_as_single_sums_do(monkeypatch, kind, sparse, extras):
         expected = slow_ranks(held, candidates)
         for threads in (1, 3):
             with threadpool_limits(threads, user_api="blas"):
-                parts = list(count_all(as_scorer(held, ITEMS), candidates))
+                parts = list(count_all(held, candidates))
             better, equal = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
             assert len(parts) == 7
             assert np.array_equal(better, expected[0])
@@ -98,28 +102,35 @@ def test_scores_are_sums_in_the_order_of_items(sparse):
     held = model(sparse=sparse)
     users = np.array([0, 5, 3, 3])
     expected = np.stack([slow_scores(held, user) for user in users])
-    assert np.array_equal(held(users), expected)
-    items = np.array([[1, 2], [3, 4], [5, 6], [7, 5]])
-    assert np.array_equal(held.score(users, items), np.take_along_axis(expected, items, axis=1))
-    assert np.array_equal(held.score(users, items[:, 0]), expected[np.arange(4), items[:, 0]])
+    assert np.array_equal(held.rows(users, ITEMS), expected)
+    row, items = np.array([3, 0, 0, 1, 2, 3, 1]), np.array([7, 2, 1, 3, 6, 5, 4])
+    assert np.array_equal(held.pairs(users[row], items), expected[row, items])
 
 
 def test_every_way_to_pass_it_gives_the_same_ranks():
     held = model()
     given = {"items": ITEMS, "ties": "pessimistic"}
-    expected = exact_ranks(Scorer(score_all=held), some_targets(), **given).ranks
+    rows = by_rows(held)
+    expected = exact_ranks(rows, some_targets(), **given).ranks
 
     class Handing:
-        item_item = held
-        score, score_all = held.score, held.__call__
+        score_all = rows.score_all
 
-    for scorer in (held, Handing(), as_scorer(held, ITEMS)):
-        assert as_scorer(scorer, ITEMS).item_item is held
+        def scorer(self):
+            return held
+
+    assert as_scorer(held, ITEMS) is as_scorer(Handing(), ITEMS) is held
+    plain = ItemItemScores(held.history, held.weights)
+    pair = as_scorer((held.history, held.weights), ITEMS)
+    assert isinstance(pair, ItemItemScores)
+    users = np.arange(USERS)
+    assert np.array_equal(pair.rows(users, ITEMS), plain.rows(users, ITEMS))
+    for scorer in (held, Handing()):
         assert np.array_equal(exact_ranks(scorer, some_targets(), **given).ranks, expected)
     users, items = some_targets(repeated=False)
     both = [
         evaluate(each, (users, items), items=ITEMS, design="certified", metrics="NDCG@5")
-        for each in (held, Scorer(score_all=held))
+        for each in (held, rows)
     ]
     assert both[0].scored == both[1].scored
     assert both[0]["NDCG@5"].value == both[1]["NDCG@5"].value
@@ -141,9 +152,7 @@ def test_infinite_weights_rank_as_whole_rows_do():
     items[items == 17] = 18
     with np.errstate(invalid="ignore"):
         found = exact_ranks(held, (users, items), items=ITEMS, ties="optimistic").ranks
-        expected = exact_ranks(
-            Scorer(score_all=held), (users, items), items=ITEMS, ties="optimistic"
-        ).ranks
+        expected = exact_ranks(by_rows(held), (users, items), items=ITEMS, ties="optimistic").ranks
     assert np.array_equal(found, expected)
 
 
@@ -167,30 +176,18 @@ def test_matrices_of_other_kinds_become_those_that_are_needed():
     twice = csr_array((np.ones(3), [0, 2, 2], [0, 3, 3]), shape=(2, 3))
     for history in (rows, twice):
         held = ItemItemScores(history, np.arange(9).reshape(3, 3))
-        assert held(np.array([0])).tolist() == [[12.0, 15.0, 18.0]]
-    with pytest.raises(InputError, match="number of columns of the item-item weights, 3, got 4"):
+        assert held.rows(np.array([0]), 3).tolist() == [[12.0, 15.0, 18.0]]
+    with pytest.raises(InputError, match="items must be 3, as many as the scorer has, got 4"):
         as_scorer(held, 4)
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_ranks_on_a_device_are_those_of_numpy(device, sparse):
-    torch = pytest.importorskip("torch")
-    if device == "cuda" and not torch.cuda.is_available():
-        pytest.skip("torch finds no CUDA device")
-    held = model(sparse=sparse, whole=True)  # which no order of additions rounds
-    exclude = random_array((USERS, ITEMS), density=0.02, rng=2).tocsr()
-    for excluded in (None, exclude):
-        given = {"items": ITEMS, "ties": "pessimistic", "exclude": excluded}
-        expected = exact_ranks(held, some_targets(), **given)
-        found = exact_ranks(held, some_targets(), device=device, **given)
-        assert np.array_equal(found.ranks, expected.ranks)
-        assert np.array_equal(found.ties, expected.ties)
-    users, items = some_targets(repeated=False)
-    given = {"items": ITEMS, "design": "exact", "ties": "pessimistic"}
-    here, there = (evaluate(held, (users, items), device=d, **given) for d in (None, device))
-    assert np.array_equal(here.ranks, there.ranks)
-    with pytest.raises(InputError, match="precision must be 'float32' unless factors"):
-        exact_ranks(held, some_targets(), items=ITEMS, device=device, precision="bfloat16")
-    with pytest.raises(InputError, match="device must be left out"):
-        evaluate(held, (users, items), items=ITEMS, design="certified", device=device)
+def test_a_device_is_refused():
+    held = model()
+    for call in (
+        lambda: exact_ranks(held, some_targets(), items=ITEMS, device="cpu"),
+        lambda: evaluate(
+            held, some_targets(repeated=False), items=ITEMS, run=Run(device="cpu"), metrics="MRR"
+        ),
+    ):
+        with pytest.raises(InputError, match="device must be left out unless factors are ranked"):
+            call()

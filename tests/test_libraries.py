@@ -19,7 +19,7 @@ from tests.libraries import ONE_TARGET, SECTIONS, SEVERAL, need_library, recbole
 from unsample import adapters
 from unsample.adapters import INSTALL, Task, lenskit, pykeen, recbole, trec
 from unsample.adapters._tasks import require
-from unsample.designs import Scorer
+from unsample.designs import RowScores
 from unsample.errors import DesignError, FileError, InputError, MissingExtraError, ScoreError
 
 HOME = Path(__file__).parents[1]
@@ -342,7 +342,7 @@ def test_negatives_drawn_by_relation_are_told_from_uniform_ones(seed):
 
 
 def test_a_task_has_each_target_once():
-    scores = Scorer(score_all=lambda users: np.zeros((len(users), 3)))
+    scores = RowScores(lambda users: np.zeros((len(users), 3)))
     held_out = np.array([2, 0, 0, 0]), np.array([0, 2, 1, 2])
     task = Task.of_pairs(scores, held_out, 3, None)
     assert [column.tolist() for column in task.targets] == [[0, 0, 2], [1, 2, 0]]

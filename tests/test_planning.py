@@ -30,7 +30,7 @@ def guess() -> RankDistribution:
 
 @pytest.fixture(scope="module")
 def small() -> unsample.Plan:
-    return plan(items=ITEMS, users=USERS, budget=BUDGET)
+    return plan(items=ITEMS, users=USERS, budget=BUDGET, odds=1.0)
 
 
 # -- the guess ------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_an_evaluation_costs_what_was_planned_and_is_as_sure(small, guess, name)
         some = np.arange(outcome.users)
         found = unsample.evaluate(
             # Item i has the rank i + 1. Own scores tell nothing, for users have their own scales.
-            lambda users, items: scale[users, None] - items,
+            lambda users, items: scale[users] - items,
             (some, ranks[some] - 1),
             items=ITEMS,
             design=outcome.design,
@@ -141,12 +141,14 @@ def test_the_error_of_fewer_users_is_that_of_drawing_them(small, guess):
 
 
 def test_widths_fall_with_the_root_of_the_number_of_users():
-    few, many = (plan(items=ITEMS, users=users, budget=100 * users) for users in (4000, 16_000))
+    few, many = (
+        plan(items=ITEMS, users=users, budget=100 * users, odds=1.0) for users in (4000, 16_000)
+    )
     for name in ("guided", "certified", "exact"):
         first, second = (
             next(each for each in found.outcomes if each.name == name) for found in (few, many)
         )
-        assert first.half_width / second.half_width == pytest.approx(2.0, rel=0.1)
+        assert first.half_width / second.half_width == pytest.approx(2.0, rel=0.15)
 
 
 def test_the_mean_of_sampled_ranks_errs_as_planned(guess):
@@ -183,7 +185,7 @@ def test_a_guide_that_is_stated_is_planned_for(small):
 
 
 def test_errors_count_users_and_costs_count_targets(small):
-    more = plan(items=ITEMS, users=USERS, targets=3 * USERS, budget=3 * BUDGET)
+    more = plan(items=ITEMS, users=USERS, targets=3 * USERS, budget=3 * BUDGET, odds=1.0)
     for several, one in zip(more.outcomes, small.outcomes, strict=True):
         assert several.cost == pytest.approx(3 * one.cost, rel=0.1)
         assert several.half_width == pytest.approx(one.half_width, rel=0.1)
@@ -193,18 +195,17 @@ def test_errors_count_users_and_costs_count_targets(small):
 
 
 def test_without_a_budget_each_design_has_the_cost_that_it_needs():
-    result = plan(items=ITEMS, users=5000, precision=0.1)
+    result = plan(items=ITEMS, users=5000, error=0.1)
     for outcome in result.outcomes:
-        assert (
-            0.85 * result.precision * result.value
-            < outcome.half_width
-            <= result.precision * result.value
-        )
+        assert outcome.enough
+        # A draw that is settled by a pilot is on the safe side.
+        least = 0.4 if outcome.name == "guided" else 0.85
+        assert least < outcome.half_width / (result.error * result.value) <= 1.1
     assert result.best.cost == min(outcome.cost for outcome in result.outcomes)
     assert result.best.cost <= result.budget
-    assert plan(items=ITEMS, users=5000, precision=0.2).budget < result.budget
+    assert plan(items=ITEMS, users=5000, error=0.2).budget < result.budget
     top = plan(items=10**6, users=10**5, metrics="Recall@20000")
-    assert (top.best.name, top.best.half_width <= top.precision * top.value) == ("fixed", True)
+    assert (top.best.name, top.best.half_width <= top.error * top.value) == ("fixed", True)
     assert "guided" not in [row["design"] for row in top.rows()]  # K items cost more
 
 
@@ -225,7 +226,7 @@ def test_a_difference_that_is_sought_is_told_apart():
     result = plan(items=ITEMS, users=USERS, difference="50%")
     assert result.difference == pytest.approx(result.value / 2.0)
     for outcome in result.outcomes:
-        if outcome.half_width <= result.precision * result.value:
+        if outcome.half_width <= result.error * result.value:
             assert outcome.smallest_difference <= result.difference * (1.0 + 1e-9)
     assert result.smallest_difference == result.best.smallest_difference <= result.difference
     assert "It tells apart two models that differ by" in result.recommendation
@@ -239,12 +240,14 @@ def test_too_few_users_for_a_difference_are_told():
     result = plan(items=ITEMS, users=USERS, difference=0.001)
     assert result.users_needed > 10 * USERS
     assert f"about {result.users_needed:,} users" in result.recommendation
-    assert result.precision == 0.05
+    assert result.error == 0.05
     assert plan(items=ITEMS, users=result.users_needed, difference=0.001).users_needed is None
 
 
 def test_plans_are_repeatable_and_depend_on_the_seed():
-    first, same, other = (plan(items=200, users=100, budget=5000, rng=rng) for rng in (0, 0, 1))
+    first, same, other = (
+        plan(items=200, users=100, budget=5000, odds=1.0, rng=rng) for rng in (0, 0, 1)
+    )
     assert same.to_dict() == first.to_dict()
     assert other.outcomes[1].half_width != first.outcomes[1].half_width
 
@@ -270,10 +273,10 @@ def test_results_print_and_travel(small):
         ({"metrics": "NDCG@1001"}, MetricError, "at most items = 1000, got NDCG@1001"),
         ({"odds": 0.0}, InputError, "odds must be"),
         ({"metrics": ["NDCG@10", "NDCG@20"]}, MetricError, "must be one metric to plan for"),
-        ({"precision": 0.0}, InputError, "precision must be"),
+        ({"error": 0.0}, InputError, "error must be"),
         ({"difference": "0"}, InputError, "difference must be"),
         ({"difference": "much"}, InputError, "such as 0.01, or '5%' of it"),
-        ({"difference": 0.1, "precision": 0.1}, InputError, "precision must be left out"),
+        ({"difference": 0.1, "error": 0.1}, InputError, "error must be left out"),
         ({"candidates": "some"}, InputError, "candidates must be"),
         ({"budget": 1500}, InputError, "budget must be an integer of at least 2000"),
         ({"budget": math.inf}, InputError, "budget must be"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from math import factorial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,12 +18,16 @@ from unsample.designs import (
     Exact,
     FactorScores,
     Fixed,
+    PairScores,
+    RowScores,
     Scorer,
-    _tiles,
+    _blocks,
+    as_scorer,
     exact_ranks,
     run,
 )
 from unsample.designs._orders import Orders, target_keys
+from unsample.designs._scorers import EXAMPLE
 from unsample.errors import InputError, ScoreError
 from unsample.evidence import TIE_RULES
 from unsample.law import Law
@@ -29,7 +35,7 @@ from unsample.law import Law
 
 def rank(scores, users, targets, **options):
     """Rank by a table of scores of all items."""
-    return exact_ranks(Scorer(score_all=scores.__getitem__), (users, targets), **options)
+    return exact_ranks(RowScores(scores.__getitem__), (users, targets), **options)
 
 
 def places(scores, user, target, seen):
@@ -91,7 +97,7 @@ def test_random_ties_are_uniform_seeded_and_independent_of_the_chunk(monkeypatch
     scores = np.zeros((4000, 5), dtype=np.float32)
     users, targets = np.arange(4000), np.full(4000, 3)
     first = rank(scores, users, targets, items=5, rng=7)
-    monkeypatch.setattr(_tiles, "_BLOCK", 65)
+    monkeypatch.setattr(_blocks, "_BLOCK", 65)
     again = rank(scores, users, targets, items=5, rng=7)
     assert np.array_equal(first.ranks, again.ranks)
     counts = np.bincount(first.ranks, minlength=6)[1:]
@@ -112,30 +118,28 @@ def test_factor_scores_are_products_plus_bias():
     left, right, bias = rng.random((5, 3)), rng.random((7, 3)), rng.random(7)
     model = FactorScores(left, right, bias)
     expected = left @ right.T + bias
-    np.testing.assert_allclose(model(np.arange(5)), expected)
-    items = rng.integers(7, size=(5, 4))
-    np.testing.assert_allclose(
-        model.score(np.arange(5), items), np.take_along_axis(expected, items, axis=1)
-    )
-    np.testing.assert_allclose(model.score(np.array([2]), np.array([6])), expected[2, 6])
+    np.testing.assert_allclose(model.rows(np.arange(5), 7), expected)
+    users, items = rng.integers(5, size=20), rng.integers(7, size=20)
+    np.testing.assert_allclose(model.pairs(users, items), expected[users, items])
+    np.testing.assert_allclose(model.pairs(np.array([2]), np.array([6])), expected[[2], [6]])
 
 
 def test_factor_scores_of_a_pair_do_not_depend_on_what_is_asked_with_it():
     rng = np.random.default_rng(0)
     for dim, kind in ((3, np.float64), (17, np.float32), (64, np.float32), (130, np.float64)):
         left, right = (rng.normal(size=(40, dim)).astype(kind) for _ in range(2))
-        model, users = FactorScores(left, right), np.arange(40)
-        items = rng.integers(40, size=(40, 33))
-        whole = model.score(users, items)
-        for width in (1, 2, 5, 16):
-            part = model.score(users[7:11], items[7:11, 4 : 4 + width])
-            assert np.array_equal(part, whole[7:11, 4 : 4 + width])
+        model = FactorScores(left, right)
+        users, items = rng.integers(40, size=(2, 1300))
+        whole = model.pairs(users, items)
+        for start, size in ((0, 1), (7, 2), (90, 5), (500, 64), (3, 1290)):
+            some = rng.permutation(1300)[start : start + size]
+            assert np.array_equal(model.pairs(users[some], items[some]), whole[some])
 
 
 def test_progress_reports_every_chunk(monkeypatch):
     calls = []
-    monkeypatch.setattr(_tiles, "_FEWEST_ROWS", 2)
-    monkeypatch.setattr(_tiles, "_BLOCK", 8)
+    monkeypatch.setattr(_blocks, "_FEWEST_ROWS", 2)
+    monkeypatch.setattr(_blocks, "_BLOCK", 8)
     report = lambda done, total, note="": calls.append((done, total))  # noqa: E731
     rank(np.eye(4), np.arange(4), np.arange(4), items=4, progress=report)
     assert calls == [(2, 4), (4, 4)]
@@ -144,7 +148,7 @@ def test_progress_reports_every_chunk(monkeypatch):
 def test_a_callable_of_users_and_items_ranks_in_full_too():
     scores = np.random.default_rng(0).random((5, 30))
     pairs = np.arange(5), np.arange(5)
-    asked = exact_ranks(lambda users, items: scores[users[:, None], items], pairs, items=30)
+    asked = exact_ranks(lambda users, items: scores[users, items], pairs, items=30)
     assert np.array_equal(asked.ranks, rank(scores, *pairs, items=30).ranks)
     with pytest.raises(InputError, match="device must be left out"):
         exact_ranks(lambda users, items: items, pairs, items=30, device="cpu")
@@ -186,8 +190,8 @@ def test_drawn_ranks_follow_the_design(replacement, sampled, exclude, levels):
     many = np.tile(np.arange(users), repeats)
     pairs = np.arange(len(many)), targets[many]
     candidates = Candidates.check(pairs, items, None if seen is None else seen[many])
-    scorer = Scorer(lambda some, wanted: scores[many[some][:, None], wanted])
-    drawn = run(Fixed(sampled, replacement), scorer, candidates, rng=5)[0].ranks
+    scorer = PairScores(lambda some, wanted: scores[many[some], wanted])
+    drawn = run(Fixed(sampled, replacement), [scorer], candidates, rng=5)[0].ranks
     drawn = drawn.reshape(repeats, users)
     assert np.array_equal(candidates.others[:users] + 1, exact.items)
     values = []
@@ -205,11 +209,11 @@ def test_drawn_ranks_follow_the_design(replacement, sampled, exclude, levels):
 def test_a_part_of_the_targets_has_the_ranks_it_has_among_all():
     rng = np.random.default_rng(0)
     model = FactorScores(rng.random((50, 4)), rng.random((400, 4)))
-    scorer, targets = Scorer(model.score), rng.integers(400, size=50)
+    scorer, targets = PairScores(model.pairs), rng.integers(400, size=50)
     for design in (Fixed(30), Fixed(30, replacement=False), Exact()):
         whole, parts = (
             [
-                run(design, scorer, Candidates.check((rows, targets[rows]), 400), rng=3)[0].ranks
+                run(design, [scorer], Candidates.check((rows, targets[rows]), 400), rng=3)[0].ranks
                 for rows in split
             ]
             for split in ([np.arange(50)], [np.arange(20), np.arange(20, 50)])
@@ -220,8 +224,8 @@ def test_a_part_of_the_targets_has_the_ranks_it_has_among_all():
 def test_a_tie_drawn_twice_beats_twice_or_not_at_all():
     # One rival, tied: with replacement it is drawn nine times.
     candidates = Candidates.check((np.arange(500), np.zeros(500, dtype=int)), 2)
-    scorer = Scorer(lambda users, items: np.zeros(items.shape))
-    values, counts = np.unique(run(Fixed(9), scorer, candidates)[0].ranks, return_counts=True)
+    scorer = PairScores(lambda users, items: np.zeros(items.shape))
+    values, counts = np.unique(run(Fixed(9), [scorer], candidates)[0].ranks, return_counts=True)
     assert values.tolist() == [1, 10]
     assert abs(counts[0] - 250) < 60
 
@@ -234,7 +238,7 @@ THREE = np.eye(3)
 
 def call(score_all=THREE.__getitem__, users=(0,), targets=(0,), items=3, **options):
     pairs = np.array(users), np.array(targets)
-    return exact_ranks(Scorer(score_all=score_all), pairs, items=items, **options)
+    return exact_ranks(RowScores(score_all), pairs, items=items, **options)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +250,7 @@ def call(score_all=THREE.__getitem__, users=(0,), targets=(0,), items=3, **optio
         ({"users": [], "targets": []}, InputError, "at least one target"),
         ({"users": [0.5]}, InputError, "whole numbers"),
         ({"ties": "optimist"}, InputError, "did you mean optimistic"),
-        ({"items": 4}, ScoreError, r"shape \(1, 4\) for 1 users, got \(1, 3\)"),
+        ({"items": 4}, ScoreError, r"matrix of shape \(1, 4\).* got shape \(1, 3\)"),
         ({"exclude": np.eye(3)}, InputError, "scipy sparse matrix"),
         ({"exclude": csr_array((3, 4))}, InputError, "3 columns, one for each item, got 4"),
         ({"exclude": csr_array((2, 3)), "users": [2]}, InputError, "2 rows of exclude"),
@@ -265,11 +269,97 @@ def test_nan_scores_are_refused_with_their_number_and_the_first():
         rank(scores, np.arange(3), [0, 0, 0], items=4)
 
 
+def matrix_of_rows(users, items):
+    """Score rows of items for each user, as functions did before version 0.3."""
+    return THREE[users[:, None], items]
+
+
+@pytest.mark.parametrize(
+    ("scorer", "message"),
+    [
+        (lambda users, items: np.zeros((len(users), 2)), r"of the 3 pairs .* shape \(3, 2\)"),
+        (lambda users, items: np.zeros(2), r"of the 3 pairs .* shape \(2,\)"),
+        (lambda users, items: 0.5, r"of the 3 pairs .* shape \(\)"),
+        (matrix_of_rows, r"of the 3 pairs .* shape \(3, 3\)"),
+        (lambda users, items: np.zeros(items.shape[1]), "two vectors of one length.*IndexError"),
+        (lambda users: np.zeros(len(users)), "two vectors of one length.*TypeError"),
+    ],
+    ids=["columns", "too few", "one number", "matrix contract", "second axis", "one argument"],
+)
+def test_a_function_of_another_contract_gets_the_example(scorer, message):
+    users = items = np.arange(3)
+    found = as_scorer(scorer, 3)
+    with pytest.raises(ScoreError, match=message) as told:
+        found.pairs(users, items)
+    assert EXAMPLE in str(told.value)
+    with pytest.raises(ScoreError, match="for example:"):
+        exact_ranks(scorer, (users, items), items=3)
+
+
+def test_the_example_of_the_message_scores():
+    rng, names = np.random.default_rng(0), {}
+    names["user_factors"], names["item_factors"] = rng.random((4, 2)), rng.random((5, 2))
+    exec(textwrap.dedent(EXAMPLE.partition("\n")[2]), names)
+    users, items = rng.integers(4, size=9), rng.integers(5, size=9)
+    model = FactorScores(names["user_factors"], names["item_factors"])
+    found = as_scorer(names["scorer"], 5).pairs(users, items)
+    np.testing.assert_allclose(found, model.pairs(users, items))
+
+
+def test_one_column_is_a_vector_and_an_error_of_the_model_is_its_own():
+    users, items = np.array([0, 2, 1]), np.array([1, 2, 0])
+    column = PairScores(lambda users, items: THREE[users, items][:, None])
+    assert column.pairs(users, items).tolist() == [0.0, 1.0, 0.0]
+
+    def out_of_memory(users, items):
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        PairScores(out_of_memory).pairs(users, items)
+
+
+def test_nan_of_pairs_is_named_by_its_user_and_item():
+    users, items = np.array([4, 5, 6]), np.array([9, 8, 7])
+    scorer = PairScores(lambda users, items: np.where(items == 8, np.nan, 1.0))
+    with pytest.raises(ScoreError, match=r"got 1 NaN of 3 scores, the first for user 5 and item 8"):
+        scorer.pairs(users, items)
+
+
+@pytest.mark.parametrize("given", ["a name", 7, None, {1, 2}, THREE[0]])
+def test_what_is_no_scorer_is_told_what_one_is(given):
+    with pytest.raises(InputError, match=r"a function scorer\(users, items\) -> scores.* got "):
+        as_scorer(given, 3)
+
+
+def test_every_kind_of_scorer_gives_the_same_pairs_and_rows():
+    rng = np.random.default_rng(0)
+    left, right = rng.random((6, 3)), rng.random((9, 3))
+    table = left @ right.T
+    model = SimpleNamespace(user_factors=left, item_factors=right)
+    given = {
+        "function": lambda users, items: table[users, items],
+        "score_all": SimpleNamespace(score_all=table.__getitem__),
+        "matrix": table,
+        "factors": (left, right),
+        "model": model,
+        "item-item": (csr_array(left), right.T),
+        "scorer()": SimpleNamespace(scorer=lambda: model, score_all=None),
+    }
+    users, items = np.array([5, 0, 5, 2]), np.array([8, 0, 8, 3])
+    for name, each in given.items():
+        found = as_scorer(each, 9)
+        assert found.whole == (name != "function")
+        np.testing.assert_allclose(found.pairs(users, items), table[users, items])
+        np.testing.assert_allclose(found.rows(users, 9), table[users])
+    with pytest.raises(TypeError, match="abstract"):
+        Scorer()
+
+
 def test_whole_numbers_that_floats_would_confuse_are_refused():
     scores = np.array([[2**53, 2**53 + 1, 5]])
     with pytest.raises(ScoreError, match=r"below 2\^53"):
-        exact_ranks(Scorer(score_all=scores.__getitem__), ([0], [0]), items=3)
-    exact_ranks(Scorer(score_all=(scores - 2**53).__getitem__), ([0], [0]), items=3)
+        exact_ranks(RowScores(scores.__getitem__), ([0], [0]), items=3)
+    exact_ranks(RowScores((scores - 2**53).__getitem__), ([0], [0]), items=3)
 
 
 def test_factors_must_fit_each_other():
@@ -305,7 +395,6 @@ def test_seen_pairs_given_twice_or_as_zeros_count_once_or_not():
     seen = csr_array(([1.0, 1.0, 0.0], ([0, 0, 0], [1, 1, 2])), shape=(1, 4))
     result = call(np.array([[0.0, 1.0, 2.0, 3.0]]).__getitem__, items=4, exclude=seen)
     assert (result.ranks[0], result.items[0]) == (3, 3)
-    assert repr(result) == "FullRanks(1 targets, items=3..3, 0 targets with ties)"
 
 
 # -- keyed orders -----------------------------------------------------------------------------

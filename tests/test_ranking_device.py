@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from unsample.designs import FactorScores, Scorer, _cuda, exact_ranks
+from unsample.designs import FactorScores, RowScores, _cuda, exact_ranks
 from unsample.designs._cuda import PRECISIONS
 from unsample.errors import InputError, ScoreError
 
@@ -110,8 +110,9 @@ def test_factors_that_diverged_are_refused():
 
 def test_a_function_cannot_be_sent_to_a_device():
     factors, targets, _ = world()
-    with pytest.raises(InputError, match="device must be left out unless factors or item-item"):
-        device_ranks(Scorer(score_all=factors), *targets, device="cpu")
+    rows = RowScores(lambda users: factors.rows(users, 700))
+    with pytest.raises(InputError, match="device must be left out unless factors are ranked"):
+        device_ranks(rows, *targets, device="cpu")
 
 
 # -- what is done with the counts of the kernels ---------------------------------------------------

@@ -170,9 +170,9 @@ def test_the_surface_is_what_it_was():
     assert unsample.__all__ == sorted(unsample.__all__)
     assert set(unsample.__all__) == {
         "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Prior", "Published",
-        "RankCounts", "Read", "adapters", "audit", "compare", "designs", "errors", "estimate",
-        "estimators", "evaluate", "exact", "lab", "metrics", "plan", "published", "sampled_ranks",
-        "sql",
+        "RankCounts", "Read", "Run", "adapters", "audit", "compare", "designs", "errors",
+        "estimate", "estimators", "evaluate", "exact", "lab", "metrics", "plan", "published",
+        "sampled_ranks", "sql",
     }  # fmt: skip
     for name in (*unsample.__all__, "bounds", "law"):
         assert getattr(unsample, name) is not None

@@ -13,7 +13,7 @@ from tests.doors import cases, documented, need, read_counts, read_models, run_d
 from tests.machine import need_program
 from tests.test_libraries import sections
 from unsample.adapters import spark
-from unsample.designs import Exact, FactorScores, Fixed, Scorer
+from unsample.designs import FactorScores, Fixed, PairScores, RowScores
 from unsample.errors import DesignError, InputError, ScoreError
 from unsample.tables import counts_of_partition
 from unsample.tables._sql import COUNTS
@@ -176,36 +176,59 @@ def partitions(session, request):
 
 
 @pytest.mark.usefixtures("partitions")
-@pytest.mark.parametrize("sampled", [None, 9])
-def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen, sampled):
-    options = {"items": ITEMS, "exclude": seen, "rng": 7}
-    found = spark.counts(targets, model, sampled=sampled, replacement=False, **options)
-    design = Exact() if sampled is None else Fixed(sampled, replacement=False)
-    local = unsample.evaluate(model, pairs, design=design, metrics="Recall@10", **options)
-    assert found == local.counts
+@pytest.mark.parametrize("design", ["exact", "certified", Fixed(9), Fixed(9, replacement=False)])
+def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen, design):
+    options = {"items": ITEMS, "exclude": seen, "rng": 7, "design": design, "metrics": "Recall@10"}
+    local = unsample.evaluate(model, pairs, **options)
+    assert spark.counts(targets, model, **options) == local.counts
+
+
+@pytest.mark.usefixtures("partitions")
+@pytest.mark.parametrize("several", [False, True])
+def test_a_certified_evaluation_on_partitions_is_that_in_one_place(
+    targets, pairs, model, seen, several
+):
+    metrics = ["Recall@5", "NDCG@5", "MRR@3"]
+    options = {"items": ITEMS, "exclude": seen, "rng": 7, "metrics": metrics, "design": "certified"}
+    costly = PairScores(model.pairs)
+    if not several:  # users with odd numbers have one target
+        kept = pairs[0] % 2 == 1
+        pairs, targets = (pairs[0][kept], pairs[1][kept]), targets.where("user % 2 = 1")
+    local = unsample.evaluate(costly, pairs, **options)
+    assert local.share < 0.9
+    counts = spark.counts(targets, costly, **options)
+    assert counts == local.counts
+    found = unsample.estimate(counts, metrics=metrics)
+    for metric in metrics:
+        assert found[metric].value == pytest.approx(local[metric].value, rel=1e-12)
+        if not several:  # else `estimate` and `evaluate` compute errors in different ways
+            assert found[metric].interval() == pytest.approx(local[metric].interval(), rel=1e-12)
 
 
 def test_the_code_of_the_page_runs(session):
     rng = np.random.default_rng(0)
     pairs = np.arange(60), rng.integers(0, 3706, 60)
     targets = pl.DataFrame({"user": pairs[0], "target": pairs[1]}).to_arrow()
-    names = {
-        "unsample": unsample, "session": session, "targets": session.createDataFrame(targets),
-        "model": FactorScores(rng.normal(size=(60, 4)), rng.normal(size=(3706, 4))), "pairs": pairs,
-    }  # fmt: skip
+    model = FactorScores(rng.normal(size=(60, 4)), rng.normal(size=(3706, 4)))
+    names = {"unsample": unsample, "targets": session.createDataFrame(targets), "model": model}
     exec(sections()["Spark"], names)
     assert names["counts"].total == 60
-    assert names["guided"].scored <= 50_000
+    local = unsample.evaluate(model, pairs, items=3706, metrics="NDCG@50")
+    assert names["result"]["NDCG@50"].value == local["NDCG@50"].value
 
 
 def test_any_function_can_score_and_its_errors_come_back(targets, model):
-    backwards = spark.counts(targets, lambda users, items: -items, items=ITEMS, sampled=5)
+    backwards = spark.counts(targets, lambda users, items: -items, items=ITEMS, design=Fixed(5))
     assert backwards.total == targets.count()
-    nothing = Scorer(score_all=lambda users: np.full((len(users), ITEMS), np.nan))
+    nothing = RowScores(lambda users: np.full((len(users), ITEMS), np.nan))
     with pytest.raises(ScoreError, match="scores must not be NaN"):
         spark.counts(targets, nothing, items=ITEMS)
     with pytest.raises(DesignError, match="at most a target's other candidates"):
-        spark.counts(targets, model, items=ITEMS, sampled=60, replacement=False)
+        spark.counts(targets, model, items=ITEMS, design=Fixed(60, replacement=False))
+    with pytest.raises(ScoreError, match=r"one number for each of the .* pairs .* got an array"):
+        spark.counts(targets, lambda users, items: np.zeros((len(items), 2)), items=ITEMS)
+    with pytest.raises(DesignError, match="got 'guided', which draws from all users"):
+        spark.counts(targets, model, items=ITEMS, design="guided")
     halves = targets.withColumn("target", targets["share"])
     nulls = targets.selectExpr("user", "nullif(target, target) AS target")
     for frame, options, message in (
@@ -217,19 +240,4 @@ def test_any_function_can_score_and_its_errors_come_back(targets, model):
         (targets, {"ties": "realistic"}, "ties must be one of random, optimistic, pessimistic"),
     ):
         with pytest.raises(InputError, match=message):
-            spark.counts(frame, model, items=ITEMS, sampled=5, **options)
-
-
-def test_designs_that_look_at_all_targets_score_on_the_cluster(session, pairs, model, seen):
-    options = {"items": ITEMS, "exclude": seen, "design": "guided", "budget": 9000}
-    options |= {"metrics": ["Recall@5", "NDCG@5"], "batch": 1 << 22}
-    local = unsample.evaluate(model, pairs, **options)
-    with spark.scorer(session, model, items=ITEMS) as scores:
-        found = unsample.evaluate(scores, pairs, **options)
-        with pytest.raises(InputError, match=r"items must be in 0..59"):
-            scores(np.arange(3), np.full((3, 2), ITEMS))
-    assert np.array_equal(found.ranks, local.ranks)
-    assert np.array_equal(found.highest, local.highest)
-    assert found.scored == local.scored
-    for metric in options["metrics"]:
-        assert found[metric].value == local[metric].value
+            spark.counts(frame, model, items=ITEMS, design=Fixed(5), **options)

@@ -122,5 +122,5 @@ def test_no_call_touches_the_warning_filters_that_threads_share(call, monkeypatc
         return
     left, right = np.random.default_rng(0).normal(size=(2, 60, 4))
     targets = (np.arange(60), np.arange(60))
-    options = {"metrics": "Recall@10", "method": "mle"}
-    unsample.evaluate((left, right), targets, items=60, design="fixed", budget=1200, **options)
+    options = {"metrics": "Recall@10", "design": "fixed", "budget": 1200}
+    unsample.evaluate((left, right), targets, items=60, **options)

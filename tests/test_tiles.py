@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import random_array
 from threadpoolctl import threadpool_limits
 
-from unsample.designs import Candidates, FactorScores, _tiles, as_scorer, exact_ranks
+from unsample.designs import Candidates, FactorScores, _blocks, exact_ranks
 
 USERS, ITEMS = 700, 5000
 
@@ -36,7 +36,7 @@ def whole(rng, shape, kind):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("excluding", [False, True])
 @pytest.mark.parametrize("order", ["sorted", "shuffled", "repeated"])
-def test_tiles_count_as_single_rows_do(monkeypatch, kind, threads, excluding, order):
+def test_blocks_count_as_single_rows_do(monkeypatch, kind, threads, excluding, order):
     rng = np.random.default_rng(0)
     bias = whole(rng, ITEMS, kind)
     model = FactorScores(whole(rng, (USERS, 6), kind), whole(rng, (ITEMS, 6), kind), bias)
@@ -48,13 +48,13 @@ def test_tiles_count_as_single_rows_do(monkeypatch, kind, threads, excluding, or
     targets = rng.integers(ITEMS, size=USERS)
     exclude = random_array((USERS, ITEMS), density=0.01, rng=rng).tocsr() if excluding else None
     candidates = Candidates.check((users, targets), ITEMS, exclude)
-    assert _tiles.can_tile(model)
-    again, rows = [], _tiles.count_rows
+    assert _blocks.can_tile(model)
+    again, rows = [], _blocks.count_rows
     monkeypatch.setattr(
-        _tiles, "count_rows", lambda *given: again.append(len(given[1])) or rows(*given)
+        _blocks, "count_rows", lambda *given: again.append(len(given[1])) or rows(*given)
     )
     with threadpool_limits(threads, user_api="blas"):
-        parts = list(_tiles.count_tiles(as_scorer(model, ITEMS), candidates))
+        parts = list(_blocks.count_tiles(model, candidates))
     better, equal = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
     expected = plain(model, candidates)
     assert np.array_equal(better, expected[0])
@@ -67,17 +67,17 @@ def test_a_target_that_its_tile_rounds_otherwise_is_ranked_again(monkeypatch):
     model = FactorScores(whole(rng, (USERS, 6), np.float32), whole(rng, (ITEMS, 6), np.float32))
     targets = np.arange(USERS), rng.integers(ITEMS, size=USERS)
     expected = exact_ranks(model, targets, items=ITEMS).ranks
-    own = _tiles._own_scores
+    own = _blocks._own_scores
 
     # Every third target is a bit off, as if it had been rounded in another way.
     def off(*given):
         return np.where(np.arange(len(given[-1])) % 3 == 0, np.float32(0.5), own(*given))
 
-    monkeypatch.setattr(_tiles, "_own_scores", off)
+    monkeypatch.setattr(_blocks, "_own_scores", off)
     again = []
-    rows = _tiles.count_rows
+    rows = _blocks.count_rows
     monkeypatch.setattr(
-        _tiles, "count_rows", lambda *given: again.append(len(given[1])) or rows(*given)
+        _blocks, "count_rows", lambda *given: again.append(len(given[1])) or rows(*given)
     )
     assert np.array_equal(exact_ranks(model, targets, items=ITEMS).ranks, expected)
     assert sum(again) > USERS / 4
@@ -86,11 +86,11 @@ def test_a_target_that_its_tile_rounds_otherwise_is_ranked_again(monkeypatch):
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        (np.ones((2, 2), dtype=np.int64), np.ones((3, 2), dtype=np.int64)),
+        (np.ones((2, 2), dtype=np.longdouble), np.ones((3, 2), dtype=np.longdouble)),
         (np.full((2, 2), 1e30, dtype=np.float32), np.full((3, 2), 1e30, dtype=np.float32)),
         (np.array([[np.nan, 1.0]]), np.ones((3, 2))),
     ],
-    ids=["integers", "overflow", "nan"],
+    ids=["long", "overflow", "nan"],
 )
 def test_factors_whose_products_may_not_be_numbers_are_left_to_rows(left, right):
-    assert not _tiles.can_tile(FactorScores(left, right))
+    assert not _blocks.can_tile(FactorScores(left, right))

@@ -11,7 +11,9 @@ import pytest
 import unsample
 from tests.test_evaluate import METRICS, World
 from unsample.answers import Comparison, Evaluation, evaluate
+from unsample.designs import Candidates, Guided, as_scorer, run
 from unsample.errors import BudgetError, CheckpointError, InputError, ScoreError, UnsampleWarning
+from unsample.metrics import parse_all
 
 #: Each design, with a budget for two models.
 DESIGNS = [
@@ -21,8 +23,6 @@ DESIGNS = [
     ("certified", 80_000),
     ("fixed", 10_001),
     ("guided", None),
-    ("guided", 16_001),
-    (None, 16_001),
 ]
 
 
@@ -34,8 +34,8 @@ class Asked:
 
     def __call__(self, users, items):
         self.asked += items.size
-        self.pairs.append((np.repeat(users, items.shape[1]), items.reshape(-1)))
-        return np.einsum("id,ijd->ij", self.left[users], self.right[items])
+        self.pairs.append((users, items))
+        return np.einsum("pd,pd->p", self.left[users], self.right[items])
 
     @property
     def met(self):
@@ -95,6 +95,20 @@ def test_models_together_are_models_alone_compared(world, design, budget):
     assert result.paired
     assert result.winner("NDCG@10") in {None, "A"}
     assert f"{sum(result.scored.values()):,} in all" in str(result)
+
+
+def test_all_models_rank_the_same_users_in_full(world):
+    result = together(world, "guided", 16_001)
+    assert sum(result.scored.values()) == 16_001
+    full = together(world, "exact").estimates
+    candidates = Candidates.check(world.targets, world.items, world.exclude)
+    scorers = [as_scorer(model, world.items) for model in models(world).values()]
+    a, b = run(Guided(), scorers, candidates, metrics=parse_all(METRICS), budget=16_001)
+    assert np.array_equal(a.notes.turn, b.notes.turn)
+    assert (a.notes.turn > 0).any()
+    for name, each in result.estimates.items():
+        low, high = each["NDCG@10"].interval(population=False)
+        assert low <= full[name]["NDCG@10"].value <= high
 
 
 # -- paired differences ---------------------------------------------------------------------------
@@ -170,7 +184,7 @@ def test_other_targets_of_the_same_users_are_not_paired(world):
         ({"A": None, "B": "nonsense"}, r"scorer must be .* got str \(model 'B'\)"),
         (
             {"A": None, "B": (np.ones((150, 2)), np.ones((399, 2)))},
-            r"rows of the item factors, 399, got 400 \(model 'B'\)",
+            r"items must be 399, .* got 400 \(model 'B'\)",
         ),
     ],
 )
@@ -185,7 +199,7 @@ def test_bad_models_are_refused_by_name_before_any_is_asked(world, change, words
 def test_a_budget_must_do_for_all_models(world):
     with pytest.raises(
         BudgetError,
-        match=r"at least 4,\d+ scores for guided and 150 targets of 2 models, got 3,000",
+        match=r"at least 4,\d+ scores for guided and 300 targets \(of all models\), got 3,000",
     ):
         world.run("guided", scorer=models(world), budget=3000)
     with pytest.raises(InputError, match="budget must be"):
@@ -202,15 +216,14 @@ def test_what_is_wrong_with_a_model_names_it(world):
 # -- checkpoints ----------------------------------------------------------------------------------
 
 
-def test_every_model_has_a_checkpoint_of_its_own(world, tmp_path):
-    options = {"budget": 16_000, "checkpoint": tmp_path / "state.npz"}
+def test_all_models_share_a_checkpoint(world, tmp_path):
+    options = {"budget": 16_000, "run": unsample.Run(checkpoint=tmp_path / "state.npz")}
     together(world, "guided", **options)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["state-1.npz", "state-2.npz"]
     both = models(world)
     again = together(world, "guided", scorer=both, **options)
     assert again.differences == usual(world, "guided", 16_000).differences
     assert all(model.asked <= 16 for model in both.values()), "nothing but the probe is asked"
-    with pytest.raises(CheckpointError, match=r"\(model 'B'\)"):
+    with pytest.raises(CheckpointError, match="gives other scores"):
         together(world, "guided", scorer=dict(reversed(models(world).items())), **options)
 
 
@@ -223,7 +236,7 @@ def test_several_targets_of_a_user_and_filtered_ones():
     pairs = np.stack([users, np.argsort(-scores[0], axis=1)[users, places]])
     pairs = np.unique(pairs, axis=1)
     both = {
-        name: lambda who, items, held=held: held[who[:, None], items]
+        name: lambda who, items, held=held: held[who, items]
         for name, held in zip("AB", scores, strict=True)
     }
     for filtered in (False, True):

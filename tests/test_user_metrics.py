@@ -204,7 +204,7 @@ def check(scored, lists, targets=None, **options):
     for design in ("exact", "certified"):
         names = [name for name in slow.names(SOME) if design == "exact" or "@" in name]
         found = unsample.evaluate(
-            lambda users, items: scores[users[:, None], items],
+            lambda users, items: scores[users, items],
             held if targets is None else targets,
             items=25, metrics=names, exclude=sparse.csr_array(seen), design=design, **options,
         )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
-from unsample.designs import Candidates, Fixed, Scorer, run
+from unsample.designs import Candidates, Fixed, PairScores, run
 from unsample.errors import UnsampleWarning
 from unsample.law import Law
 from unsample.metrics import parse_all
@@ -53,10 +53,12 @@ class SmallWorld:
     def _estimates(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         scores, targets, _ = self._world()
         candidates = Candidates.check((np.arange(self.users), targets), self.items)
-        scorer = Scorer(lambda users, items: scores[users[:, None], items])
+        scorer = PairScores(lambda users, items: scores[users, items])
         values, limits = [], []
         for seed in range(size):
-            ranks = run(Fixed(self.sampled), scorer, candidates, ties=self.ties, rng=seed)[0].ranks
+            ranks = run(Fixed(self.sampled), [scorer], candidates, ties=self.ties, rng=seed)[
+                0
+            ].ranks
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnsampleWarning)
                 result = unsample.estimate(

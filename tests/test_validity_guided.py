@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
-from unsample.answers import certified_targets
+from unsample.answers import _guided, estimates_of
 from unsample.bounds import _drawn
-from unsample.designs import Guided
+from unsample.designs import Guided, _draws
+from unsample.designs import _guided as _guided_design
 from unsample.metrics import Metric, parse_all
 
 pytestmark = pytest.mark.validity
@@ -108,7 +109,7 @@ class World:
             places=places,
             shuffle=np.argsort(ranks, kind="stable") if self.ordered else None,
         )
-        result = certified_targets(found, self.metrics, None)
+        result = estimates_of(found, self.metrics)
         return [(entry.value, *entry.interval(population=population)) for entry in result.entries]
 
 
@@ -128,6 +129,89 @@ WORLDS = [
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.setting)
 def test_guided_estimates_are_unbiased_and_their_intervals_cover(world, ledger):
     keep(ledger(world.findings(simulations(OFTEN))))
+
+
+@dataclass(frozen=True)
+class Sought:
+    """Users of whom as many are ranked as an error needs."""
+
+    users: int = 2000
+    items: int = 3000
+    odds: float = 10.0
+    error: float = 0.1
+    #: Ranks are uniform on the logarithms to this power: below 1 there are fewer at the top.
+    power: float = 1.0
+
+    @property
+    def setting(self) -> str:
+        """Return the setting in words."""
+        return f"{self.users} users, {self.items} items, odds {self.odds:g}, {self.error:g} sought"
+
+    def findings(self, size: int) -> list[Finding]:
+        """Return bias, coverage, how often the error was reached, and how often it held."""
+        rng = np.random.default_rng(11)
+        ranks = np.floor(self.items ** rng.random(self.users) ** self.power).astype(np.int64)
+        truth = [float(metric.weights(ranks, self.items).mean()) for metric in METRICS]
+        rows = []
+        for _ in range(size):
+            found = Guided(error=self.error).simulate(
+                ranks, items=self.items, rng=rng, metrics=METRICS, odds=self.odds
+            )
+            result = estimates_of(found, METRICS)
+            ends = [entry.interval(population=False) for entry in result.entries]
+            values = [entry.value for entry in result.entries]
+            widths = [
+                (high - low) / 2.0 / value for (low, high), value in zip(ends, values, strict=True)
+            ]
+            errors = np.abs(np.array(values) / truth - 1.0)
+            rows.append((*values, *np.ravel(ends), max(widths) <= self.error, errors.max()))
+        table = np.array(rows, dtype=float)
+        promise = "an error that is sought is reached, and holds"
+        found = []
+        for place, metric in enumerate(METRICS):
+            where = f"{self.setting}, {metric}"
+            found.append(bias(promise, where, table[:, place], truth[place], allowed=0.0))
+            low, high = table[:, 2 + 2 * place], table[:, 3 + 2 * place]
+            limits = (low - 1e-12, high + 1e-12)
+            found.append(coverage(promise, where, *limits, truth[place], 0.93))
+        reached = table[:, 6] > 0
+        kept = float((table[reached, 7] <= self.error).mean())
+        for measure, share in (("reached", reached.mean()), ("held where reached", kept)):
+            found.append(Finding(promise, self.setting, measure, float(share), 0.9, True, size))
+        return found
+
+
+ERRORS = [
+    Sought(),
+    Sought(odds=1.0),
+    Sought(odds=0.3),
+    Sought(users=500, items=1000),
+    Sought(users=3000, items=50_000, odds=20.0, error=0.05),
+    Sought(users=3000, items=20_000, power=0.7, odds=20.0),
+]
+
+
+@pytest.mark.parametrize("sought", ERRORS, ids=lambda sought: sought.setting)
+def test_an_error_that_is_sought_is_reached_and_holds(sought, ledger):
+    keep(ledger(sought.findings(simulations(OFTEN // 2))))
+
+
+def test_a_pilot_that_is_pooled_with_the_second_draw_breaks_the_promise(monkeypatch, ledger):
+    right = _draws.drawn_users
+
+    def pooled(notes, *given):
+        return right(replace(notes, pilot=np.zeros_like(notes.pilot)), *given)
+
+    # With a pilot of five, as many as a person would take, the bias shows.
+    for module in (_draws, _guided_design):
+        monkeypatch.setattr(module, "FEWEST_PILOT", 5)
+        monkeypatch.setattr(module, "PILOT_OF_STRATUM", 5)
+    monkeypatch.setattr(_draws, "_POOLED", 0.1)
+    monkeypatch.setattr(_guided, "drawn_users", pooled)
+    findings = Sought(users=500, items=1000, odds=1.0, error=0.3).findings(simulations(OFTEN))
+    ledger(findings, planted="users of the pilot stand for others")
+    with pytest.raises(BrokenPromiseError, match="bias"):
+        keep(findings)
 
 
 def test_users_that_are_not_drawn_at_random_break_the_promise(ledger):

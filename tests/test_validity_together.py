@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
 from unsample import compare
-from unsample.answers import Evaluation, certified_targets
+from unsample.answers import Evaluation, estimates_of
 from unsample.bounds import _drawn
 from unsample.designs import Guided
 from unsample.metrics import parse_all
@@ -81,7 +81,7 @@ class World:
             odds=self.odds,
             shuffle=order,
         )
-        estimates = certified_targets(found, METRICS, None)
+        estimates = estimates_of(found, METRICS)
         users = np.arange(len(ranks))
         return Evaluation(
             **{each.name: getattr(estimates, each.name) for each in fields(estimates)},

@@ -27,6 +27,7 @@ _SURFACE = {
     "Published": "answers",
     "RankCounts": "evidence",
     "Read": "tables",
+    "Run": "designs",
     "adapters": None,
     "audit": "answers",
     "compare": "answers",
@@ -55,6 +56,7 @@ __all__ = [
     "Published",
     "RankCounts",
     "Read",
+    "Run",
     "adapters",
     "audit",
     "compare",
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
         plan,
         published,
     )
+    from unsample.designs import Run
     from unsample.evidence import RankCounts, sampled_ranks
     from unsample.prior import Prior
     from unsample.tables import Read, sql

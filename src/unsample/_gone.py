@@ -30,6 +30,7 @@ _PART = (
     "draw documents at random, and give the ranks among them to unsample.estimate with "
     "negatives='shared'; chosen documents tell nothing of the others"
 )
+_RUN = "use run=unsample.Run({}=...), which holds how the work is done"
 _DIFFERENCE = "use plan(difference=...): which design tells it apart, and at which cost"
 
 _RECIPE = "docs/libraries.md has a recipe"
@@ -39,6 +40,9 @@ _BY_CHANCE = "ask for {}, of which it is a linear map; docs/graphs.md has the fo
 _ONE_VALUE = "leave it out: models are compared by the posterior, printed numbers read by it"
 _ONE_ERROR = "leave it out: methods give a value, and intervals belong to the metric"
 
+#: Arguments of `evaluate` that its argument ``run`` holds.
+_OF_RUN = ("batch", "workers", "device", "precision", "checkpoint", "progress")
+
 #: What went, as it was written -> what to write instead.
 GONE: dict[str, str] = {
     # Designs.
@@ -47,6 +51,9 @@ GONE: dict[str, str] = {
     "design='adaptive'": _GUIDED,
     "design='pilot'": _GUIDED,
     "design='auto'": "leave design out: scorers of whole rows are ranked in full",
+    "unsample.designs.Execution": "use unsample.Run",
+    **{f"evaluate({name}=)": _RUN.format(name) for name in _OF_RUN},
+    "evaluate(method=)": "use unsample.estimate(result.counts, method=...) after a fixed design",
     "estimate(pilot=)": "give unsample.exact the full ranks of those users, drawn at random",
     "unsample estimate --pilot": "give unsample.exact their full ranks, in Python",
     # Evidence.
@@ -87,6 +94,8 @@ GONE: dict[str, str] = {
     "unsample estimate --exclude": "say with --items how many candidates each target has",
     #
     # Planning.
+    "plan(precision=)": "use error=, which evaluate takes too",
+    "unsample plan --precision": "use --error",
     "plan(compare=)": _DIFFERENCE,
     "plan(power=)": _DIFFERENCE,
     "plan(repeats=)": "leave it out: nothing is repeated",
@@ -130,7 +139,7 @@ GONE: dict[str, str] = {
     "method='smooth'": "use method='auto', or the paper's 'mle'",
     #
     # Adapters.
-    "unsample.adapters.ModelScores": "use unsample.designs.Scorer",
+    "unsample.adapters.ModelScores": "give evaluate a function, or an object with score_all(users)",
     "unsample.adapters.cornac": f"give evaluate its vectors; {_RECIPE}",
     "unsample.adapters.graphs": f"use unsample.adapters.pykeen, or evaluate; {_RECIPE}",
     "unsample.adapters.implicit": f"give evaluate the model itself; {_RECIPE}",

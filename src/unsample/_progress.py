@@ -1,13 +1,16 @@
-"""Progress of a long computation: a bar on a terminal, nothing elsewhere."""
+"""Progress of a long computation: a line on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from unsample._rules import import_extra
+#: Nothing is shown of what takes less time, and a line is written anew at most so often.
+_PATIENCE, _EVERY = 2.0, 0.2
+_WIDTH = 20
 
 
 class Progress(Protocol):
@@ -23,12 +26,22 @@ def terminal_progress(label: str) -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    console = import_extra("rich.console", extra="recsys", purpose="A progress bar")
-    progress = import_extra("rich.progress", extra="recsys", purpose="A progress bar")
-    with progress.Progress(console=console.Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
+    began, shown = time.monotonic(), 0.0
 
-        def update(done: int, total: int, note: str = "") -> None:
-            bar.update(task, completed=done, total=total, description=f"{label} {note}".rstrip())
+    def update(done: int, total: int, note: str = "") -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - began < _PATIENCE or now - shown < _EVERY:
+            return
+        shown = now
+        full = _WIDTH * done // max(total, 1)
+        bar = "#" * full + "." * (_WIDTH - full)
+        sys.stderr.write(f"\r\x1b[K{label} [{bar}] {done:,} of {total:,} {note}")
+        sys.stderr.flush()
 
+    try:
         yield update
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -16,7 +16,7 @@ from unsample._checks import FloatArray, IntArray, Seed
 from unsample._gone import no_attribute
 from unsample.adapters._lists import Counting, rank_lists
 from unsample.adapters._tasks import Task, check_object, require
-from unsample.designs import Scorer
+from unsample.designs import RowScores
 from unsample.errors import InputError
 from unsample.evidence import Targets
 
@@ -85,24 +85,21 @@ def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> 
     score = require("lenskit", "lenskit").score
     item_list = require("lenskit", "lenskit.data").ItemList
 
-    def chosen(users: IntArray, items: IntArray, /) -> FloatArray:
-        rows = []
-        for user, asked in zip(user_ids[users].tolist(), items, strict=True):
-            # A list holds an item once, and a sample with replacement may hold it twice.
-            distinct, inverse = np.unique(asked, return_inverse=True)
-            listed = item_list(item_nums=distinct.astype(np.int32), vocabulary=train.items)
-            found = score(pipeline, user, listed, component=component).scores()
-            rows.append(_unscored_last(found)[inverse])
-        return np.stack(rows)
-
     def all_items(users: IntArray, /) -> FloatArray:
-        return chosen(users, np.tile(np.arange(train.item_count), (len(users), 1)))
+        listed = item_list(
+            item_nums=np.arange(train.item_count, dtype=np.int32), vocabulary=train.items
+        )
+        rows = [
+            score(pipeline, user, listed, component=component).scores()
+            for user in user_ids[users].tolist()
+        ]
+        return np.stack([_unscored_last(row) for row in rows])
 
     pairs = [(key, item) for key, row in _read("test", test) for item in row.ids().tolist()]
     users, items = zip(*pairs, strict=True)
     held_out = _numbers("user", train.users, users), _numbers("item", train.items, items)
     seen = csr_array(train.interaction_matrix(format="scipy", layout="csr"))
-    return Task.of_pairs(Scorer(chosen, all_items), held_out, train.item_count, seen)
+    return Task.of_pairs(RowScores(all_items), held_out, train.item_count, seen)
 
 
 def _read(name: str, collection: Any) -> list[tuple[Any, Any]]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed, as_rng, check_choice
 from unsample.adapters._tasks import Task, check_object, require
-from unsample.designs import Scorer
+from unsample.designs import RowScores
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets, check_ties, rank_with_ties
 
@@ -95,30 +95,23 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
     questions = _Questions.of(_as_triples("triples", triples), _sides(side))
     width = int(model.num_entities)
 
-    def scores(asked: IntArray, entities: IntArray | None = None, /) -> npt.NDArray[Any]:
-        """Return the scores of these entities, row by row, or of all entities."""
-        columns = width if entities is None else entities.shape[1]
-        found = np.empty((len(asked), columns), dtype=np.float32)
+    def scores(asked: IntArray, /) -> npt.NDArray[Any]:
+        """Return the scores of all entities, row by row."""
+        found = np.empty((len(asked), width), dtype=np.float32)
         for wanted in np.unique(questions.wanted[asked]):
             rows = np.flatnonzero(questions.wanted[asked] == wanted)
             given = np.delete(questions.triples[asked[rows]], wanted, axis=1)
-            batch, only = (
-                None if ids is None else torch.as_tensor(ids, device=model.device)
-                for ids in (given, None if entities is None else entities[rows])
-            )
+            batch = torch.as_tensor(given, device=model.device)
+            predict = model.predict_h if wanted == _COLUMNS["head"] else model.predict_t
             with torch.inference_mode():
-                if wanted == _COLUMNS["head"]:
-                    part = model.predict_h(batch, heads=only)
-                else:
-                    part = model.predict_t(batch, tails=only)
-            found[rows] = part.float().cpu().numpy()
+                found[rows] = predict(batch).float().cpu().numpy()
         return found
 
     rows = np.arange(len(questions.wanted))
     exclude = questions.answers(known, width)
     exclude[rows, questions.targets] = False
     exclude.eliminate_zeros()
-    return Task.of_pairs(Scorer(scores, scores), (rows, questions.targets), width, exclude)
+    return Task.of_pairs(RowScores(scores), (rows, questions.targets), width, exclude)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from unsample._gone import no_attribute
 from unsample.adapters._lists import Counting, compare_lists
 from unsample.adapters._tasks import Task, check_object, require
 from unsample.answers import DEFAULT_METHOD, estimate
-from unsample.designs import Scorer
+from unsample.designs import RowScores
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets
 
@@ -177,15 +177,12 @@ def task(model: Any, loader: Any) -> Task:
         try:
             scores = _ask(model, "full_sort_predict", asked[rows])
         except NotImplementedError:
-            return chosen(rows, np.tile(item_ids - 1, (len(rows), 1)))
+            interaction = asked[np.repeat(rows, len(item_ids))]
+            interaction.update(data.get_item_feature()[np.tile(item_ids, len(rows))])
+            return _ask(model, "predict", interaction).reshape(len(rows), -1)
         return scores.reshape(len(rows), -1)[:, 1:]
 
-    def chosen(rows: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
-        interaction = asked[np.repeat(rows, items.shape[1])]
-        interaction.update(data.get_item_feature()[items.reshape(-1) + 1])
-        return _ask(model, "predict", interaction).reshape(items.shape)
-
-    return Task.of_pairs(Scorer(chosen, everything), held_out, len(item_ids), exclude)
+    return Task.of_pairs(RowScores(everything), held_out, len(item_ids), exclude)
 
 
 def _pairs(lists: list[IntArray]) -> tuple[IntArray, IntArray]:

@@ -4,29 +4,29 @@ Tables of ranks or scores that Spark holds need nothing of this: `unsample.estim
 Here the scores are made on the cluster, to which the scorer is broadcast once.
 
 >>> from unsample.adapters import spark
->>> counts = spark.counts(targets, model, items=3706, sampled=99)  # doctest: +SKIP
+>>> counts = spark.counts(targets, model, items=3706, metrics="NDCG@10")  # doctest: +SKIP
+>>> unsample.estimate(counts, metrics="NDCG@10")  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
 
 from unsample import errors
 from unsample._checks import IntArray, Seed
 from unsample.adapters._tasks import require
-from unsample.designs import Candidates, Exact, Excluded, Fixed, Score, as_key, as_scorer, run
-from unsample.errors import InputError, UnsampleError
-from unsample.evidence import RankCounts, check_ties
+from unsample.answers import DEFAULT_METRICS, evaluate
+from unsample.designs import Design, Excluded, as_design, as_key, as_scorer
+from unsample.errors import DesignError, InputError, UnsampleError
+from unsample.evidence import RankCounts
+from unsample.metrics import Metric
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-__all__ = ["counts", "scorer"]
+__all__ = ["counts"]
 
 
 def counts(
@@ -34,44 +34,55 @@ def counts(
     scorer: Any,
     *,
     items: int,
-    sampled: int | None = None,
-    replacement: bool = True,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    design: str | Design = "exact",
     exclude: Excluded | None = None,
     user: str = "user",
     target: str = "target",
     ties: str = "random",
     rng: Seed = 0,
 ) -> RankCounts:
-    """Rank each target among items drawn for it, or among all its candidates, on the cluster.
+    """Evaluate the users of each partition where they are, and add up the counts of their ranks.
 
-    The counts are those of `unsample.evaluate` with the same ``rng`` and
-    ``design=Fixed(sampled, replacement)`` or ``design="exact"``.
+    The counts are those of `unsample.evaluate` with the same arguments, whatever the partitions.
 
     Parameters
     ----------
     targets
         A Spark frame with a row for each target.
-    scorer, items, exclude, ties, rng
-        As in `unsample.evaluate`; the scorer is sent to the workers. One that only scores all
-        items at once is given as ``unsample.designs.Scorer(score_all=...)``.
-    sampled, replacement
-        How many items to draw for each target, and how; only they are scored. None ranks each
-        target among all candidates of its user.
+    scorer, items, metrics, exclude, ties, rng
+        As in `unsample.evaluate`; the scorer is sent to the workers.
+    design
+        ``"exact"``, ``"certified"`` or ``Fixed(99)``: they treat each target on its own.
     user, target
         Columns of ``targets``: whole numbers that count users and items from 0.
     """
-    check_ties(ties, whole=True)
-    design = Exact() if sampled is None else Fixed(sampled, replacement)
-    scoring, seed = as_scorer(scorer, items), as_key(rng)
+    chosen, seed, scoring = as_design(design), as_key(rng), as_scorer(scorer, items)
+    if chosen.name == "guided":
+        raise DesignError(
+            "design must be 'exact', 'certified' or a fixed one, got 'guided', which draws from "
+            "all users; evaluate it in one place"
+        )
     if not {user, target} <= set(targets.columns):
         raise InputError(
             f"targets must have the columns {user}, {target}, got {', '.join(targets.columns)}"
         )
 
-    def count(users: IntArray, chosen: IntArray) -> RankCounts:
-        candidates = Candidates.check((users, chosen), items, exclude)
-        candidates.refuse_unrankable()
-        return run(design, scoring, candidates, ties=ties, rng=seed)[0].counts
+    # The default is known by its identity, which no worker keeps.
+    named: dict[str, Any] = {} if metrics is DEFAULT_METRICS else {"metrics": metrics}
+
+    def count(users: IntArray, wanted: IntArray) -> RankCounts:
+        found = evaluate(
+            scoring,
+            (users, wanted),
+            items=items,
+            design=chosen,
+            exclude=exclude,
+            ties=ties,
+            rng=seed,
+            **named,
+        )
+        return found.counts  # type: ignore[union-attr]
 
     # As Spark sends functions, and not as it sends values: a scorer may well be a lambda.
     cloudpickle = require("spark", "pyspark.cloudpickle")
@@ -83,8 +94,8 @@ def counts(
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
             table = pyarrow.Table.from_batches(filled)
-            users, chosen = (column.to_numpy() for column in table.columns)
-            counted = cloudpickle.loads(broadcast.value)(users, chosen)
+            users, wanted = (column.to_numpy() for column in table.columns)
+            counted = cloudpickle.loads(broadcast.value)(users, wanted)
             yield pyarrow.RecordBatch.from_pydict({"counts": [cloudpickle.dumps(counted)]})
 
     # Errors count users, so all targets of a user are counted in one partition.
@@ -97,39 +108,6 @@ def counts(
     if not table.num_rows:
         raise InputError("targets must hold at least one row, got none")
     return RankCounts.merge(map(cloudpickle.loads, table.column("counts").to_pylist()))
-
-
-@contextmanager
-def scorer(session: SparkSession, model: Any, *, items: int) -> Iterator[Score]:
-    """Yield a function ``scores(users, items)`` that lets the workers of a cluster score.
-
-    It goes into `unsample.evaluate` with any design, and gives the answers that the model gives
-    here. Each call is a job of Spark: take a large ``batch``, such as 2^22.
-
-    Parameters
-    ----------
-    session
-        The Spark session.
-    model, items
-        A scorer, sent to the workers once, and the number of items, as in `unsample.evaluate`.
-    """
-    cloudpickle = require("spark", "pyspark.cloudpickle")
-    context = session.sparkContext
-    broadcast = context.broadcast(cloudpickle.dumps(as_scorer(model, items).chosen))
-
-    def scores(users: IntArray, asked: IntArray, /) -> npt.NDArray[Any]:
-        rows = np.array_split(np.arange(len(users)), min(len(users), context.defaultParallelism))
-        jobs = context.parallelize([(users[some], asked[some]) for some in rows], len(rows))
-        with _own_errors():
-            found = jobs.map(
-                lambda part: np.asarray(cloudpickle.loads(broadcast.value)(*part))
-            ).collect()
-        return np.concatenate(found)
-
-    try:
-        yield scores
-    finally:
-        broadcast.unpersist()
 
 
 @contextmanager

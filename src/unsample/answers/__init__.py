@@ -10,11 +10,7 @@ from unsample.answers._estimate import (
     estimate_counts,
 )
 from unsample.answers._estimates import Estimate, Estimates
-from unsample.answers._evaluate import (
-    certified_targets,
-    estimates_of,
-    evaluate,
-)
+from unsample.answers._evaluate import estimates_of, evaluate
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import exact
 from unsample.answers._notes import Note
@@ -46,7 +42,6 @@ __all__ = [
     "Result",
     "Standing",
     "audit",
-    "certified_targets",
     "compare",
     "estimate",
     "estimate_counts",

@@ -209,6 +209,7 @@ class _Part:
         candidates: str | None,
     ) -> _Part:
         """Answer with one posterior, and one fit of each method of a paper."""
+        counts = _certified(counts, metrics)
         cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in metrics]
         observed = Observed.prepare(counts, cutoffs=cutoffs)
         known = bool(counts.known.all())
@@ -243,6 +244,16 @@ class _Part:
             notes += _on_bounds(counts, bounds, posterior, entries)
         kept = {name: curve for name, curve in curves.items() if curve is not None}
         return cls(counts, metrics, tuple(entries), kept, tuple(notes))
+
+
+def _certified(counts: RankCounts, metrics: Sequence[Metric]) -> RankCounts:
+    """Return ranks of a certified evaluation as known: all beyond K are the same to metrics@K."""
+    vague = counts.low < counts.high
+    if not vague.any() or counts.replacement or (counts.sampled < counts.items - 1).any():
+        return counts
+    if any(metric.k is None or (counts.low[vague] <= metric.k).any() for metric in metrics):
+        return counts
+    return replace(counts, low=counts.high)
 
 
 def _of_known(metric: Metric, counts: RankCounts, observed: Observed) -> Estimate:

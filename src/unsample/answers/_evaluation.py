@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._estimates import Estimates
+from unsample.answers._notes import Note
+from unsample.answers._result import percent
 from unsample.designs import Design, Findings
 from unsample.evidence import Targets
 
@@ -42,6 +44,8 @@ class Evaluation(Estimates):
         The seed of the random orders. Models evaluated with the same seed met the same items.
     relevance
         How relevant each target is; None if all are the same.
+    error
+        The error that was sought, relative to each metric; None if none was.
     """
 
     design: Design
@@ -54,6 +58,7 @@ class Evaluation(Estimates):
     scored: int
     rng: int
     relevance: FloatArray | None = field(repr=False, default=None)
+    error: float | None = None
 
     @classmethod
     def of(
@@ -65,10 +70,11 @@ class Evaluation(Estimates):
         targets: IntArray,
         rng: int,
         relevance: FloatArray | None = None,
+        error: float | None = None,
     ) -> Self:
         """Return what a design found, with the metrics estimated from it."""
         made = {each.name: getattr(estimates, each.name) for each in fields(estimates)}
-        return cls(
+        result = cls(
             **made | {"counts": found.ranges, "filtered": found.filtered},
             design=found.design,
             users=users,
@@ -80,6 +86,33 @@ class Evaluation(Estimates):
             scored=found.scored,
             rng=rng,
             relevance=relevance,
+            error=error,
+        )
+        missed = result.reached is False
+        return replace(result, notes=(*result.notes, result._missed)) if missed else result
+
+    @property
+    def half_widths(self) -> dict[str, float]:
+        """Return half the width of each 95 % interval for these users, relative to the metric."""
+        found = {}
+        for entry in self.entries:
+            low, high = entry.interval(population=False)
+            found[entry.metric.name] = (high - low) / 2.0 / max(abs(entry.value), 1e-300)
+        return found
+
+    @property
+    def reached(self) -> bool | None:
+        """Return whether every metric is within the error that was sought; None if none was."""
+        return None if self.error is None else max(self.half_widths.values()) <= self.error
+
+    @property
+    def _missed(self) -> Note:
+        widest = max(self.half_widths, key=self.half_widths.__getitem__)
+        return Note(
+            "missed",
+            f"the error sought was not reached: {widest} is known within "
+            f"{percent(self.half_widths[widest])}, and {percent(self.error or 0.0)} was asked for; "
+            "raise the budget, ask for a little less, or give a better guide",
         )
 
     @property
@@ -111,4 +144,6 @@ class Evaluation(Estimates):
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
         cost = {"design": self.design.name, "scored": self.scored, "share": self.share}
+        if self.error is not None:
+            cost |= {"error": self.error, "reached": self.reached}
         return cost | super().to_dict()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,11 @@ from unsample.answers._notes import warn_of
 from unsample.answers._result import DEFAULT_METRICS
 from unsample.answers._spread import Certain, MeanSpread
 from unsample.bounds import MeanError
+from unsample.designs import UserValues
 from unsample.errors import DesignError, InputError, RankError
 from unsample.evidence import (
     RankCounts,
     Targets,
-    deviations_of_mean,
     number_users,
     place_halves,
 )
@@ -139,44 +138,6 @@ def exact_targets(
         filtered=found.filtered,
         notes=tuple(beyond_items(wanted, found.counts.largest_catalogue)),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class UserValues:
-    """What each user adds to each metric, and how much the user counts."""
-
-    #: Users x metrics; sums over their targets where each target counts.
-    totals: FloatArray
-    weights: FloatArray
-
-    @classmethod
-    def of(
-        cls, found: Targets, metrics: Iterable[Metric], relevance: FloatArray | None = None
-    ) -> UserValues:
-        """Compute the metrics of each user, or of each target if the others were left out."""
-        ranks = np.asarray(found.ranks)
-        size = len(ranks)
-        alone = np.arange(size)
-        user = alone if found.users is None else number_users(found.users, size)
-        unit = alone if found.filtered else user
-        values = np.stack(
-            [metric.of_users(ranks, unit, found.items, relevance) for metric in metrics], axis=1
-        )
-        if not found.filtered:
-            return cls(values, np.ones(len(values)))
-        totals = np.stack([np.bincount(user, column) for column in values.T], axis=1)
-        return cls(totals.astype(np.float64), np.bincount(user).astype(np.float64))
-
-    @property
-    def means(self) -> FloatArray:
-        """Return the metrics: means over users."""
-        return np.asarray(self.totals.sum(axis=0) / self.weights.sum())
-
-    @property
-    def deviations(self) -> FloatArray:
-        """Return how much each user changes the mean of each metric."""
-        columns = [deviations_of_mean(each, self.weights) for each in self.totals.T]
-        return np.stack(columns, axis=1)
 
 
 def _as_distribution(counts: RankCounts) -> RankDistribution:

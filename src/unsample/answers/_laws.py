@@ -16,11 +16,11 @@ import numpy as np
 
 from unsample._checks import FloatArray, check_level
 from unsample.answers._estimates import Estimate, Estimates
-from unsample.answers._exact import UserValues
 from unsample.answers._model import Model
 from unsample.answers._paired import Added, Pairing
 from unsample.answers._spread import DirectSpread, MeanSpread
 from unsample.bounds import DirectMean, DrawnError, degrees_of_freedom, quantile
+from unsample.designs import UserValues
 from unsample.estimators import Observed
 from unsample.metrics import Metric
 from unsample.prior import BOUNDS, CAUTION, PRIOR, Law, Posterior

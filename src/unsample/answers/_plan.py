@@ -2,8 +2,8 @@
 
 Exact designs on a part of the users have the error of drawing these users, a formula. A fixed
 sample has the interval that `estimate` gives for the histogram that P(R) leads one to expect, and
-tells apart what the law of two models with that histogram tells apart. A guided design runs once,
-on ranks drawn from P(R).
+tells apart what the law of two models with that histogram tells apart. A guided design runs as in
+`evaluate`, on ranks drawn from P(R).
 """
 
 from __future__ import annotations
@@ -44,10 +44,13 @@ from unsample.law import LARGEST_URN, Law, RankDistribution, bin_weights, mean_o
 from unsample.metrics import Metric
 from unsample.prior import CAUTION, FEWEST_USERS, Posterior, shipped
 
-_PRECISION = 0.05
+_ERROR = 0.05
+#: How good popularity is as a guide: its odds are 19 for EASE on ml-1m and 6 on citeulike-a, by
+#: ``benchmarks/guided.py``.
+_USUAL_ODDS = 10.0
 #: The most users that are simulated, and the most places of items that a guide lists for them. The
 #: half-width for more users falls with the square root of their number.
-_SIMULATED, _PLACES = 2000, 2_000_000
+_SIMULATED, _PLACES = 10_000, 2_000_000
 #: The fewest users that an exact design is planned for: fewer do not show how much users vary.
 _FEWEST = 20
 #: The cost of a certified evaluation is random: the reserve, in standard deviations.
@@ -56,8 +59,12 @@ _IN_HAND = 3.0
 _LARGEST_SAMPLE, _LARGEST_PART = 100_000, 0.5
 #: The search for the least cost: most trials, and the part of what is wanted that is close enough.
 _TRIALS, _CLOSE = 8, 0.95
-#: The factor between the costs of a curve.
+#: The factor between the costs of a curve, and between the errors of a guided one.
 _STEP = 4
+#: The cost of a guided evaluation is random too: the part of its cost to allow for.
+_ALLOWED = 1.5
+#: The least and the largest error that a guided design is asked for.
+_LEAST_ERROR, _LARGEST_ERROR = 1e-3, 0.9
 
 
 @refuses_gone
@@ -68,7 +75,7 @@ def plan(
     targets: int | None = None,
     metrics: str | Metric | Iterable[str | Metric] = "NDCG@10",
     budget: int | None = None,
-    precision: float | None = None,
+    error: float | None = None,
     difference: float | str | None = None,
     pilot: RankCounts | RankDistribution | npt.ArrayLike | None = None,
     recall: float | None = None,
@@ -93,10 +100,11 @@ def plan(
         The metric that matters, such as ``"NDCG@10"``.
     budget
         How many scores may be asked for, as in `evaluate`. By default as many as a design needs.
-    precision
-        The wanted half-width of the interval, relative to the metric; 0.05 by default.
+    error
+        The wanted half-width of the interval, relative to the metric, as in `evaluate`; 0.05 by
+        default.
     difference
-        Instead of ``precision``: the difference of two models that should be told apart, such as
+        Instead of ``error``: the difference of two models that should be told apart, such as
         ``0.01``, or ``"5%"`` of the metric. Both have the same P(R) on one data set, and the
         difference is half the width of the interval of `compare`, where what users do under one
         model tells nothing of the other. (Models agree on users: `compare` pairs them, and tells
@@ -109,7 +117,8 @@ def plan(
         or 1 - (1 - K/items)^2 if that is more, as in small catalogues.
     odds
         How good the guide is: the odds that an item that beats the target comes before one that
-        does not; 1, a random order, by default. For EASE on ml-1m popularity has 19, itemKNN 56.
+        does not. By default 10, as popularity often has; 1 is a random order. For EASE on ml-1m
+        popularity has 19, itemKNN 56.
     level
         The level of the intervals, and at which two models are told apart.
     candidates
@@ -117,9 +126,9 @@ def plan(
     rng
         Seed or Generator of the ranks that guided designs are tried on.
 
-    >>> result = plan(items=1000, users=5000, precision=0.1)
-    >>> round(result.best.half_width / result.value, 1), result.best.cost < 0.2 * 1000 * 5000
-    (0.1, True)
+    >>> result = plan(items=1000, users=5000, error=0.1)
+    >>> result.best.half_width / result.value <= 0.1, result.best.cost < 0.2 * 1000 * 5000
+    (True, True)
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_URN - 1, error=DesignError)
     users = check_integer("users", users, minimum=1, hint="the number of users to evaluate")
@@ -129,13 +138,13 @@ def plan(
     if budget is not None:
         hint = "each target is scored, and at least one item beside it"
         budget = check_integer("budget", budget, minimum=2 * targets, hint=hint)
-    if precision is not None and difference is not None:
+    if error is not None and difference is not None:
         raise InputError(
-            f"precision must be left out where difference says what is wanted, got {precision!r}"
+            f"error must be left out where difference says what is wanted, got {error!r}"
         )
-    precision = _PRECISION if precision is None else precision
-    precision = check_real("precision", precision, low=0.0, high=1.0, open_low=True, open_high=True)
-    odds = check_real("odds", 1.0 if odds is None else odds, low=0.0, open_low=True)
+    error = _ERROR if error is None else error
+    error = check_real("error", error, low=0.0, high=1.0, open_low=True, open_high=True)
+    odds = check_real("odds", _USUAL_ODDS if odds is None else odds, low=0.0, open_low=True)
     if candidates is not None:
         check_choice("candidates", candidates, CANDIDATES)
     k = usual_k(metric, items)
@@ -152,7 +161,7 @@ def plan(
         odds=odds,
         candidates=candidates,
         seed=int(as_rng(rng).integers(2**63)),
-        precision=precision,
+        error=error,
         difference=difference,
     )
     return Plan(
@@ -163,7 +172,7 @@ def plan(
         guess=source,
         value=planner.value,
         level=level,
-        precision=precision,
+        error=error,
         difference=planner.apart,
         users_needed=planner.users_needed,
         allowed=budget,
@@ -197,10 +206,10 @@ class _Planner:
     odds: float
     candidates: str | None
     seed: int
-    precision: float
+    error: float
     difference: float | str | None
-    #: The sampled designs at each budget that was tried; None where it was too small.
-    _tried: dict[tuple[str, int], Outcome | None] = field(default_factory=dict)
+    #: The sampled designs at each cost that was tried.
+    _tried: dict[tuple[str, int], Outcome] = field(default_factory=dict)
 
     # -- what is wanted ---------------------------------------------------------------------
 
@@ -240,7 +249,7 @@ class _Planner:
         """Return what is wanted over what a design gives: at least 1 if it is enough."""
         if self.apart is not None and self.users_needed is None:
             return self.apart / max(outcome.smallest_difference, 1e-300)
-        return self.precision * self.value / max(outcome.half_width, 1e-300)
+        return self.error * self.value / max(outcome.half_width, 1e-300)
 
     @cached_property
     def _weights(self) -> FloatArray:
@@ -271,11 +280,15 @@ class _Planner:
 
     def within(self, budget: int) -> tuple[Outcome, ...]:
         """Return each design for which the budget is enough."""
-        found = []
-        for at, most in self._sampled:
-            for cost in (budget // _STEP, _STEP * budget):  # for the curves
-                at(min(max(cost, 2 * self.targets), most))
-            found.append(at(min(budget, most)))
+        most = self._most_fixed
+        for cost in (budget // _STEP, _STEP * budget):  # for the curves
+            self._fixed(min(max(cost, 2 * self.targets), most))
+        found: list[Outcome | None] = [self._fixed(min(budget, most))]
+        if not self._is_linear:
+            whole = self.items * self.targets
+            found.append(self._guided(budget=min(budget, whole)))
+            for cost in (budget // _STEP, _STEP * budget):
+                self._guided(budget=min(cost, whole))
         for design in self._exact:
             users = bisect_right(range(1, self.users + 1), budget, key=self._budget_of(design))
             enough = users >= min(_FEWEST, self.users)
@@ -283,25 +296,36 @@ class _Planner:
         return tuple(each for each in found if each is not None)
 
     def needed(self) -> tuple[Outcome, ...]:
-        """Return each design at the cost that it needs; none that is too expensive from the start.
-
-        A guided design scores K items for each target before it knows anything.
-        """
-        found: list[Outcome] = []
-        for at, most in self._sampled:
-            first = self.targets * (self.metric.k or 1) if at == self._guided else 0
-            if not any(each.enough and each.cost < first for each in found):
-                found.append(self._cheapest(at, most))
-        share = (self.precision * self.value / (self._z * self._sd)) ** 2 + 1.0 / self.users
+        """Return each design at the cost that it needs."""
+        found = [self._cheapest_sample()]
+        # A guided design scores K items for each target before it knows anything.
+        first = self.targets * (self.metric.k or 1)
+        if not (self._is_linear or (found[0].enough and found[0].cost < first)):
+            error = min(max(self._error_sought, _LEAST_ERROR), _LARGEST_ERROR)
+            guided = self._guided(error=error)
+            assert guided is not None
+            found.append(guided)
+            for part in (2.0, 4.0):  # for the curves
+                self._guided(error=min(part * error, _LARGEST_ERROR))
+        share = (self.error * self.value / (self._z * self._sd)) ** 2 + 1.0 / self.users
         users = math.ceil(1.0 / share - 1e-9)
         if self.apart is not None and self.users_needed is None:
             users = self._users_for(self.apart)
         users = max(users, min(_FEWEST, self.users))
         return tuple(found + [self._of_users(each, users) for each in self._exact])
 
+    @property
+    def _error_sought(self) -> float:
+        """Return the relative half-width for these users that does what was asked for."""
+        if self.apart is None or self.users_needed is not None:
+            return self.error
+        whole = (self.apart / (self._z_of_verdicts * math.sqrt(2.0))) ** 2
+        draw = math.sqrt(max(whole - self._sd**2 / self.users, 0.0))
+        return self._z * draw / self.value
+
     def curves(self) -> tuple[Outcome, ...]:
         """Return each design at growing costs: what was tried, and exact designs on more users."""
-        found = [each for each in self._tried.values() if each is not None]
+        found = list(self._tried.values())
         users = self.users
         while users >= _FEWEST:
             found += [self._of_users(each, users) for each in self._exact]
@@ -354,46 +378,41 @@ class _Planner:
 
     # -- sampled designs --------------------------------------------------------------------
 
-    @cached_property
-    def _sampled(self) -> list[tuple[Callable[[int], Outcome | None], int]]:
-        """Return the sampled designs at a budget (None: too small), and the most they can use."""
+    @property
+    def _most_fixed(self) -> int:
+        """Return the largest budget of a fixed sample."""
         largest = min(max(int(_LARGEST_PART * self.items), 1), _LARGEST_SAMPLE)
-        fixed = self._fixed, (largest + 1) * self.targets
-        return [fixed] if self._is_linear else [fixed, (self._guided, self.items * self.targets)]
+        return (largest + 1) * self.targets
 
-    def _cheapest(self, at: Callable[[int], Outcome | None], most: int) -> Outcome:
-        """Return the design at the least cost that is enough, else at the most.
+    def _cheapest_sample(self) -> Outcome:
+        """Return the fixed sample at the least cost that is enough, else at the most.
 
         Half-widths fall about as a power of the cost, so trials are interpolated on logarithms.
         """
-        low, high = 2 * self.targets, most
-        below, found = at(low), at(high)
-        assert found is not None  # the most is enough for any design
-        if below is not None and below.enough:
+        low, high = 2 * self.targets, self._most_fixed
+        below, found = self._fixed(low), self._fixed(high)
+        if below.enough:
             return below
         for _ in range(_TRIALS):
             if not found.enough or self._left(found) <= 1.0 / _CLOSE or high <= low + self.targets:
                 break
-            share = 0.5
-            if below is not None and found.half_width > 0.0:
-                over, under = -math.log(self._left(below)), math.log(self._left(found))
-                share = min(max((over + 0.02) / (over + under), 0.05), 0.95)
+            over, under = -math.log(self._left(below)), math.log(self._left(found))
+            share = min(max((over + 0.02) / (over + under), 0.05), 0.95)
             middle = round(math.exp((1.0 - share) * math.log(low) + share * math.log(high)))
-            tried = at(middle)
-            if tried is not None and tried.enough:
+            tried = self._fixed(middle)
+            if tried.enough:
                 found, high = tried, middle
             else:
                 below, low = tried, middle
         return found
 
-    def _fixed(self, budget: int) -> Outcome | None:
+    def _fixed(self, budget: int) -> Outcome:
         sampled = budget // self.targets - 1
         cost = self.targets * (sampled + 1)
         key = Fixed.name, cost
         if key not in self._tried:
             design, (width, apart) = Fixed(sampled), self._of_sample(sampled)
-            made = self._outcome(design, width, cost, float(cost), self.users, apart)
-            self._tried[key] = made
+            self._tried[key] = self._outcome(design, width, cost, float(cost), self.users, apart)
         return self._tried[key]
 
     def _of_sample(self, sampled: int) -> tuple[float, float | None]:
@@ -414,20 +433,35 @@ class _Planner:
         ends = both.difference("A", "B").interval(two_sided(self.level))
         return (own[1] - own[0]) / 2.0, (ends[1] - ends[0]) / 2.0
 
-    def _guided(self, budget: int) -> Outcome | None:
-        """Return what a guided design finds on simulated users, as if they were all."""
-        key, size = (Guided.name, budget), len(self._ranks)
-        if key in self._tried:
-            return self._tried[key]
-        self._tried[key] = None
-        with contextlib.suppress(BudgetError):  # too small for the simulated users
-            found = self._simulate(Guided(), budget * size // self.targets)
-            (entry,) = estimates_of(found, (self.metric,)).entries
-            low, high = entry.interval(self.level, population=False)
-            width = (high - low) / 2.0 * math.sqrt(size / self.users)
-            cost = found.scored / size * self.targets
-            self._tried[key] = self._outcome(found.design, width, budget, cost, self.users)
-        return self._tried[key]
+    def _guided(self, budget: int | None = None, error: float | None = None) -> Outcome | None:
+        """Return what a guided design finds on simulated users; None if the budget is too small.
+
+        Where fewer users are simulated than there are, all of them take the guided part, and as
+        many are ranked in full: the error of a draw depends on its own size.
+        """
+        size, allowed = len(self._ranks), budget
+        if budget is not None:
+            allowed = budget * size // self.targets
+        try:
+            found = self._simulate(Guided(error=error, level=self.level), allowed)
+        except BudgetError:
+            return None
+        (entry,) = estimates_of(found, (self.metric,)).entries
+        low, high = entry.interval(self.level, population=False)
+        drawn = found.notes.turn > 0
+        before = np.asarray(found.items) - 1 - found.notes.reserved
+        in_full = float((found.met - before)[drawn].sum())
+        width, more = (high - low) / 2.0, self.targets / size
+        if error is None:
+            cost, width = found.scored * more, width * math.sqrt(size / self.users)
+        else:
+            cost = (found.scored - in_full) * more + in_full * self.targets / self.users
+        limit = budget if budget is not None else math.ceil(_ALLOWED * cost)
+        made = self._outcome(found.design, width, limit, cost, self.users)
+        # With an error, `evaluate` draws until it is reached.
+        made = made if error is None else replace(made, enough=True)
+        self._tried[Guided.name, round(cost)] = made
+        return made
 
     def _simulate(self, design: Design, budget: int | None = None) -> Findings:
         # The same random numbers for every budget, so that widths fall as it grows.

@@ -62,7 +62,7 @@ class Plan(Result):
     #: The level of the intervals, and at which two models are told apart.
     level: float
     #: The wanted half-width of the interval, relative to the metric, if no difference is wanted.
-    precision: float
+    error: float
     #: The difference of two models that should be told apart, if that was asked for.
     difference: float | None
     #: How many users it would take, if the full rankings of all users do not tell it apart.
@@ -125,7 +125,7 @@ class Plan(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
-        asked = ("items", "users", "targets", "guess", "value", "level", "precision", "difference")
+        asked = ("items", "users", "targets", "guess", "value", "level", "error", "difference")
         return {
             "metric": self.metric.name,
             **{name: getattr(self, name) for name in asked},

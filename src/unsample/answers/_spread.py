@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from unsample._checks import check_level
-from unsample.bounds import DrawnError, MeanError, quantile
+from unsample.bounds import DrawnError, DrawnMean, MeanError, quantile
 from unsample.prior import Law, t_law
 
 
@@ -70,12 +70,11 @@ class MeanSpread:
 class DrawnSpread:
     """The mean of these users, of whom some were drawn."""
 
-    value: float
-    error: DrawnError
+    draw: DrawnMean
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends of the interval, over other draws from these users."""
-        return self.error.of_these(self.value, level)
+        return self.draw.interval(level)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from unsample.bounds._bounds import Bounds, bounds_grid
 from unsample.bounds._direct import DirectMean
-from unsample.bounds._drawn import FEW_DRAWN, Drawn, DrawnError
+from unsample.bounds._drawn import FEW_DRAWN, Drawn, DrawnError, DrawnMean, Stratum
 from unsample.bounds._limits import quantile
 from unsample.bounds._means import MeanError, degrees_of_freedom, holm
 from unsample.bounds._program import MeanLimits, OverBins, is_feasible, least_value
@@ -13,9 +13,11 @@ __all__ = [
     "DirectMean",
     "Drawn",
     "DrawnError",
+    "DrawnMean",
     "MeanError",
     "MeanLimits",
     "OverBins",
+    "Stratum",
     "bounds_grid",
     "degrees_of_freedom",
     "holm",

@@ -18,6 +18,7 @@ error of a difference is that of the mean of the users' differences.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -69,24 +70,85 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class DrawnError:
-    """The standard errors of a mean over users of whom some were drawn, and its intervals."""
+class DrawnMean:
+    """The mean of these users, of whom some were drawn: over other draws from them."""
 
-    #: The standard error for users like these, and its part if all were ranked in full.
-    population: float
-    of_users: MeanError
-    #: The standard error for these users alone, and its degrees of freedom.
-    these: float
-    freedom: float
     #: The mean if nobody loses anything, how much all may lose, and the estimated share of that
     #: which is lost.
     best: float
     stake: float
     lost: float
+    #: The standard error, and its degrees of freedom.
+    error: float
+    freedom: float
     #: How many users were drawn that stand for others, and how many outcomes of all or nothing they
     #: count as where none of them lost anything.
     drawn: int
     alike: float
+    #: The greatest value that a user could have; infinite where that is not known.
+    most: float
+
+    @classmethod
+    def of(
+        cls, strata: Sequence[Stratum], sure: float, weight: float, drawn: int, metric: Metric
+    ) -> DrawnMean:
+        """Return the mean of ``sure`` (what is known for certain) and strata, over a ``weight``."""
+        best = sure + sum(part.best for part in strata)
+        stake = sum(part.stake for part in strata)
+        # Few users may stand for more than can be lost: the mean stays within what is certain.
+        lost = min(max(sum(part.lost for part in strata), 0.0), stake)
+        seen, assumed = sum(part.seen for part in strata), sum(part.assumed for part in strata)
+        squares = sum(part.seen**2 / part.freedom for part in strata)
+        return cls(
+            best=best / weight,
+            stake=stake / weight,
+            lost=lost / stake if stake > 0 else 0.0,
+            error=math.sqrt(seen + assumed) / weight,
+            freedom=seen**2 / squares if squares > 0 else float(max(drawn - 1, 1)),
+            drawn=drawn,
+            # If no loss was seen, the assumed user is all of the variance.
+            alike=stake**2 / (drawn * assumed) if assumed * drawn > 0 else math.inf,
+            most=most_of(metric),
+        )
+
+    @property
+    def value(self) -> float:
+        """Return the estimate."""
+        return self.best - self.lost * self.stake
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return limits of the mean."""
+        level, value = check_level(level), self.value
+        if self.stake <= 0.0:
+            return value, value
+        if math.isinf(self.most):
+            reach = quantile(level, self.freedom) * self.error
+            return value - reach, value + reach
+        if not self.drawn:
+            return self.best - self.stake, min(self.best, self.most)
+        low, high = _limits_of_share(self.lost, self._outcomes(level), (1.0 - level) / 2.0)
+        ends = self.best - self.stake * high, self.best - self.stake * low
+        return min(ends[0], value), max(min(ends[1], self.most), value)
+
+    def _outcomes(self, level: float) -> float:
+        """Return how many outcomes of all or nothing would have the variance."""
+        # The assumed user is on both sides of the ratio.
+        square = self.lost * (1.0 - self.lost) + 1.0 / self.drawn
+        found = square * (self.stake / self.error) ** 2
+        if self.drawn < FEW_DRAWN:
+            return min(found, self.alike)
+        return found * (quantile(level) / quantile(level, self.freedom)) ** 2
+
+
+@dataclass(frozen=True)
+class DrawnError:
+    """The errors of a mean over users of whom some were drawn, and the interval for others."""
+
+    #: The standard error for users like these, and its part if all were ranked in full.
+    population: float
+    of_users: MeanError
+    #: The mean of these users alone.
+    draw: DrawnMean
     #: What each user adds to the estimate.
     totals: FloatArray = field(repr=False, compare=False)
 
@@ -98,37 +160,21 @@ class DrawnError:
         most: FloatArray,
         values: FloatArray,
         metric: Metric,
-    ) -> tuple[float, DrawnError]:
-        """Return the mean of users, and its error.
+    ) -> DrawnError:
+        """Return the error of a mean over users.
 
         ``least`` and ``most`` limit what users may have (their weight times their metric), and
         ``values`` is what they have. Values count only where they are known.
         """
-        total = float(drawn.weights.sum())
         sure = ~np.isin(drawn.stratum, drawn.open_strata)
-        parts = [_Stratum.of(drawn, number, least, most, values) for number in drawn.open_strata]
-        best = float(values[sure].sum()) + sum(part.best for part in parts)
-        stake = sum(part.stake for part in parts)
-        # Few users may stand for more than can be lost: the mean stays within what is certain.
-        lost = min(max(sum(part.lost for part in parts), 0.0), stake)
-        seen, assumed = sum(part.seen for part in parts), sum(part.assumed for part in parts)
-        squares = sum(part.seen**2 / part.freedom for part in parts)
-        mean, these = (best - lost) / total, math.sqrt(seen + assumed) / total
-        middle = np.where(drawn.known, values, (least + most) / 2.0)
-        usual = _of_users(drawn, middle, mean, metric)
-        return mean, cls(
-            population=math.hypot(usual.population, these),
-            of_users=usual,
-            these=these,
-            freedom=seen**2 / squares if squares > 0 else float(max(drawn.users - 1, 1)),
-            best=best / total,
-            stake=stake / total,
-            lost=lost / stake if stake > 0 else 0.0,
-            drawn=drawn.users,
-            # If no loss was seen, the assumed user is all of the variance.
-            alike=stake**2 / (drawn.users * assumed) if assumed * drawn.users > 0 else math.inf,
-            totals=_totals(drawn, least, most, values),
+        parts = [_stratum(drawn, number, least, most, values) for number in drawn.open_strata]
+        draw = DrawnMean.of(
+            parts, float(values[sure].sum()), float(drawn.weights.sum()), drawn.users, metric
         )
+        middle = np.where(drawn.known, values, (least + most) / 2.0)
+        usual = _of_users(drawn, middle, draw.value, metric)
+        totals = _totals(drawn, least, most, values)
+        return cls(math.hypot(usual.population, draw.error), usual, draw, totals)
 
     def interval(self, value: float, level: float) -> tuple[float, float]:
         """Return limits of the mean for users like these.
@@ -136,38 +182,15 @@ class DrawnError:
         Two independent errors add up. At each end, each error reaches as far as its own limits (Zou
         and Donner 2008).
         """
-        ends = zip(self.of_users.interval(value, level), self.of_these(value, level), strict=True)
+        ends = zip(self.of_users.interval(value, level), self.draw.interval(level), strict=True)
         low, high = (math.hypot(value - users, value - these) for users, these in ends)
         most = self.of_users.most
         return max(value - low, 0.0 if math.isfinite(most) else -math.inf), min(value + high, most)
 
-    def of_these(self, value: float, level: float) -> tuple[float, float]:
-        """Return limits of the mean of these users, over other draws from them."""
-        level, most = check_level(level), self.of_users.most
-        if self.stake <= 0.0:
-            return value, value
-        if math.isinf(most):
-            reach = quantile(level, self.freedom) * self.these
-            return value - reach, value + reach
-        if not self.drawn:
-            return self.best - self.stake, min(self.best, most)
-        low, high = _limits_of_share(self.lost, self._outcomes(level), (1.0 - level) / 2.0)
-        ends = self.best - self.stake * high, self.best - self.stake * low
-        return min(ends[0], value), max(min(ends[1], most), value)
-
-    def _outcomes(self, level: float) -> float:
-        """Return how many outcomes of all or nothing would have the variance."""
-        # The assumed user is on both sides of the ratio.
-        square = self.lost * (1.0 - self.lost) + 1.0 / self.drawn
-        found = square * (self.stake / self.these) ** 2
-        if self.drawn < FEW_DRAWN:
-            return min(found, self.alike)
-        return found * (quantile(level) / quantile(level, self.freedom)) ** 2
-
 
 @dataclass(frozen=True)
-class _Stratum:
-    """What is known of the total over a stratum's users."""
+class Stratum:
+    """What is known, or foreseen, of the total over the users of a stratum."""
 
     #: The total if nobody loses anything, how much all may lose, and the estimated loss.
     best: float
@@ -180,30 +203,47 @@ class _Stratum:
 
     @classmethod
     def of(
-        cls, drawn: Drawn, number: int, least: FloatArray, most: FloatArray, values: FloatArray
-    ) -> _Stratum:
-        """Return what the users drawn from a stratum tell of it."""
-        inside = drawn.stratum == number
-        mine = inside & drawn.counted
-        size, counted = int(inside.sum()), int(mine.sum())
-        best, at_stake = float(most[inside].sum()), (most - least)[inside]
-        stake = float(at_stake.sum())
+        cls,
+        most: FloatArray,
+        stakes: FloatArray,
+        counted: int,
+        mean: float,
+        variance: float,
+        drawn: int,
+    ) -> Stratum:
+        """Return a stratum from which so many users are ``counted``, of all that are ``drawn``.
+
+        ``most`` and ``stakes`` are what its users may have, and may lose; ``mean`` and ``variance``
+        are those of the losses of the users that are counted.
+        """
+        size, best, stake = len(most), float(most.sum()), float(stakes.sum())
         if not counted:
             return cls(best, stake, stake / 2.0, 0.0, stake**2 / 4.0)
-        losses, share = (most - values)[mine], counted / size
-        square = float((at_stake**2).mean())
-        variance = float(losses.var(ddof=1)) if counted > 1 else square / 4.0
+        share = counted / size
         # A draw misses all of m users with probability (1 - share)^m. Independent outcomes would
         # do so about as often if there were more of them by this factor.
-        missed = share / -math.log1p(-share)
+        missed = share / -math.log1p(-share) if share < 1.0 else 0.0
         return cls(
             best,
             stake,
-            size * float(losses.mean()),
+            size * mean,
             size**2 * (1.0 - share) / counted * variance,
-            size**2 * missed / counted * square / drawn.users,
+            size**2 * missed / counted * float((stakes**2).mean()) / drawn,
             max(counted - 1, 1),
         )
+
+
+def _stratum(
+    drawn: Drawn, number: int, least: FloatArray, most: FloatArray, values: FloatArray
+) -> Stratum:
+    """Return what the users drawn from a stratum tell of it."""
+    inside = drawn.stratum == number
+    stakes, losses = (most - least)[inside], (most - values)[inside & drawn.counted]
+    counted = len(losses)
+    alone = float((stakes**2).mean()) / 4.0
+    variance = float(losses.var(ddof=1)) if counted > 1 else alone
+    mean = float(losses.mean()) if counted else 0.0
+    return Stratum.of(most[inside], stakes, counted, mean, variance, drawn.users)
 
 
 def _totals(drawn: Drawn, least: FloatArray, most: FloatArray, values: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ def plan_command(
             "METRIC", "The metric that matters.", options.checked_metrics, "--metrics", "-m"
         ),
     ] = "NDCG@10",
-    precision: Annotated[
+    error: Annotated[
         float | None,
         options.option(
             "SHARE",
@@ -36,7 +36,7 @@ def plan_command(
         str | None,
         options.option(
             "DIFFERENCE",
-            "Instead of --precision: the difference of two models to tell apart, as 0.01 or 5%.",
+            "Instead of --error: the difference of two models to tell apart, as 0.01 or 5%.",
         ),
     ] = None,
     budget: Annotated[
@@ -73,7 +73,7 @@ def plan_command(
 
     **Examples**
 
-    `unsample plan --items 25815 --users 25677 --precision 0.02`
+    `unsample plan --items 25815 --users 25677 --error 0.02`
 
     `unsample plan --items 3706 --users 6040 -m Recall@50 --budget 600000 --plot plan.svg`
 
@@ -93,7 +93,7 @@ def plan_command(
         users=users,
         targets=targets,
         metrics=metrics,
-        precision=precision,
+        error=error,
         difference=difference,
         budget=budget,
         recall=recall,

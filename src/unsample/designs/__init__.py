@@ -8,18 +8,20 @@ True
 """
 
 from unsample._gone import no_attribute
-from unsample.designs._certified import Certified
-from unsample.designs._designs import Design, Exact, Fixed
+from unsample.designs._blocks import count_all
+from unsample.designs._candidates import Candidates, Excluded, as_excluded
+from unsample.designs._designs import Certified, Design, Exact, Fixed
+from unsample.designs._draws import drawn_users
 from unsample.designs._findings import Findings
 from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
 from unsample.designs._item_item import ItemItemScores
-from unsample.designs._orders import LARGEST_ORDER
+from unsample.designs._orders import LARGEST_ORDER, as_key
 from unsample.designs._ranking import FullRanks, exact_ranks
 from unsample.designs._registry import DESIGNS, as_design
-from unsample.designs._run import Execution, run
-from unsample.designs._scan import Candidates, Excluded, Tally, as_excluded, as_key
-from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_scorer
+from unsample.designs._run import Run, run
+from unsample.designs._scorers import FactorScores, PairScores, RowScores, Scorer, as_scorer
+from unsample.designs._values import OpenValues, UserValues
 
 __all__ = [
     "DESIGNS",
@@ -29,7 +31,6 @@ __all__ = [
     "Design",
     "Exact",
     "Excluded",
-    "Execution",
     "FactorScores",
     "Findings",
     "Fixed",
@@ -37,15 +38,19 @@ __all__ = [
     "Guide",
     "Guided",
     "ItemItemScores",
-    "Score",
-    "ScoreAll",
+    "OpenValues",
+    "PairScores",
+    "RowScores",
+    "Run",
     "Scorer",
-    "Tally",
+    "UserValues",
     "as_design",
     "as_excluded",
     "as_guide",
     "as_key",
     "as_scorer",
+    "count_all",
+    "drawn_users",
     "exact_ranks",
     "run",
 ]

@@ -1,4 +1,4 @@
-"""Exact ranks on a torch device: factors by Triton kernels on CUDA, all else in blocks of rows.
+"""Exact ranks of factors on a torch device: by Triton kernels on CUDA, else in blocks of rows.
 
 One kernel multiplies a block of users with all blocks of items, and compares the products with the
 targets' scores while they are in registers. Only two counts for each user leave the chip. A
@@ -17,20 +17,18 @@ by 0.1 % (tf32) and 0.7 % (bfloat16) on average (``benchmarks/gpu_ranking.py``).
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import check_choice, import_extra
-from unsample.designs._item_item import ItemItemScores
-from unsample.designs._scan import Candidates
-from unsample.designs._scorers import FactorScores, Scorer, as_scores
-from unsample.designs._tiles import Counted
+from unsample.designs._blocks import Counted
+from unsample.designs._candidates import Candidates
+from unsample.designs._scorers import FactorScores
 from unsample.errors import InputError, ScoreError
 
 
@@ -41,8 +39,10 @@ def _found(module: str) -> Any:
         return None
 
 
-# Without Triton there are no kernels, and factors are ranked in blocks of rows.
+# Without Triton (or with one that is too old to have descriptors) there are no kernels, and
+# factors are ranked in blocks of rows.
 triton, tl = _found("triton"), _found("triton.language")
+descriptors = _found("triton.tools.tensor_descriptor")
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
 #: Targets sent to the device at a time, and scores in memory at a time without kernels.
@@ -55,24 +55,21 @@ _LEAST_ROWS = 64
 _EXCLUDED_AT_ONCE = 64
 #: Blocks that keep every processor of a large device busy.
 _BLOCKS = 1024
+#: Items that are counted at a time: each of a user's eight counters holds 4,095.
+_RANGE = 32_000
 #: Of each target, how many items beat it, how many others tie, and its own score, as tensors.
 _Counts: TypeAlias = "tuple[Any, Any, Any]"
 
 
 @dataclass(frozen=True)
 class Launch:
-    """How a kernel reads factors, and how the work is divided.
-
-    ``users`` and ``items`` are the size of a block. All items are divided into ``ranges``, so that
-    there are enough blocks for all processors.
-    """
+    """How a kernel reads factors, and the size of a block."""
 
     precision: str
     users: int
     items: int
     warps: int
     stages: int
-    ranges: int = 8
 
 
 #: What suits each precision, found by timing on an H200.
@@ -80,24 +77,21 @@ LAUNCHES = {
     # Three products of ten-bit numbers are as precise as one of 23 bits, and faster.
     "float32": Launch("tf32x3", users=128, items=64, warps=8, stages=2),
     "tf32": Launch("tf32", users=128, items=64, warps=8, stages=3),
-    "bfloat16": Launch("tf32", users=256, items=64, warps=8, stages=3),
+    "bfloat16": Launch("tf32", users=256, items=64, warps=16, stages=2),
 }
 
 
 def count_on_device(
-    scorer: Scorer, candidates: Candidates, device: str, precision: str
+    factors: FactorScores, candidates: Candidates, device: str, precision: str
 ) -> Iterator[Counted]:
     """Compare targets with all their candidates on a device."""
     check_choice("precision", precision, PRECISIONS)
     torch, place = _place(device, precision)
     rows = max(1, _SCORES // candidates.items)
-    if scorer.factors is None:
-        assert scorer.item_item is not None
-        count = _by_weights(torch, scorer.item_item, place, precision)
-    elif _is_fused(place, scorer.factors.folded[1].shape[1]):
-        rows, count = _TARGETS, _by_kernels(torch, scorer.factors, place, precision)
+    if _is_fused(place, factors.folded[1].shape[1]):
+        rows, count = _TARGETS, _by_kernels(torch, factors, place, precision)
     else:
-        count = _by_products(torch, scorer.factors, place, precision)
+        count = _by_products(torch, factors, place, precision)
     for at, part in candidates.parts(rows):
         better, equal, own = (array.cpu().numpy() for array in count(part))
         yield at, better.astype(np.int64), equal.astype(np.int64), own
@@ -124,7 +118,7 @@ def _place(device: str, precision: str) -> tuple[Any, Any]:
 
 def _is_fused(place: Any, dim: int) -> bool:
     """Return whether there are kernels for this device and number of factors."""
-    return place.type == "cuda" and tl is not None and dim <= _LARGEST_DIM
+    return place.type == "cuda" and descriptors is not None and dim <= _LARGEST_DIM
 
 
 def _by_kernels(
@@ -158,39 +152,6 @@ def _by_products(
         # tf32 holds factors of bfloat16 without rounding: the products are the same, and faster.
         with _matrix_products(torch, tf32=precision != "float32"):
             scores = users @ items.T
-        return _compared(torch, scores, part)
-
-    return count
-
-
-def _by_weights(
-    torch: Any, model: ItemItemScores, place: Any, precision: str
-) -> Callable[[Candidates], _Counts]:
-    if precision != "float32":
-        raise InputError(
-            f"precision must be 'float32' unless factors are ranked, got {precision!r}; "
-            "item-item weights are not rounded"
-        )
-    held: Any = model.weights
-    dense = held if isinstance(held, np.ndarray) else held.toarray()
-    weights = torch.as_tensor(dense, device=place)
-
-    def count(part: Candidates) -> _Counts:
-        some = model.history[part.users]
-        ids = _as_ids(torch, place, some.indptr, some.indices)
-        values = torch.as_tensor(some.data, device=place)
-        with warnings.catch_warnings():  # torch warns that sparse rows are in beta
-            warnings.simplefilter("ignore", UserWarning)
-            rows = torch.sparse_csr_tensor(*ids, values, size=some.shape)
-            with _matrix_products(torch, tf32=False):
-                scores = rows @ weights
-        if model.item_bias is not None:
-            scores += torch.as_tensor(model.item_bias, device=place)
-        if model.newcomers is not None:
-            new = torch.as_tensor(np.diff(some.indptr) == 0, device=place)
-            scores[new] = torch.as_tensor(model.newcomers, device=place)
-        if bool(torch.isnan(scores).any()):
-            as_scores(scores.cpu().numpy(), tuple(scores.shape), part.users)
         return _compared(torch, scores, part)
 
     return count
@@ -252,26 +213,27 @@ def own_scores(user_factors: Any, item_factors: Any, targets: Any, launch: Launc
 
     users, dim = user_factors.shape
     own = user_factors.new_empty(users, dtype=torch.float32)
-    _own_kernel[(triton.cdiv(users, launch.users),)](
+    _own_kernel[(triton.cdiv(users, _LEAST_ROWS),)](
         user_factors, item_factors, targets, own, users,
-        dim=dim, rows=launch.users, precision=launch.precision,
-        num_warps=launch.warps, num_stages=1,
+        dim=dim, rows=_LEAST_ROWS, precision=launch.precision, num_warps=4, num_stages=1,
     )  # fmt: skip
     return own
 
 
 def count_above(user_factors: Any, item_factors: Any, own: Any, launch: Launch) -> tuple[Any, Any]:
     """Return for each user how many items score above ``own``, and how many not below it."""
-    import torch
-
     (users, dim), items = user_factors.shape, len(item_factors)
     blocks = triton.cdiv(users, launch.users)
-    launch = replace(launch, ranges=max(launch.ranges, triton.cdiv(_BLOCKS, blocks)))
-    better, not_worse = (own.new_zeros(users, dtype=torch.int32) for _ in range(2))
-    tiles = triton.cdiv(triton.cdiv(items, launch.items), launch.ranges)
-    _above_kernel[(blocks, launch.ranges)](
-        user_factors, item_factors, own, better, not_worse, users, items, tiles,
-        dim=dim, rows=launch.users, columns=launch.items, precision=launch.precision,
+    ranges = max(triton.cdiv(_BLOCKS, blocks), triton.cdiv(items, _RANGE))
+    span = triton.cdiv(triton.cdiv(items, launch.items), ranges) * launch.items
+    # Zeros are read after the last item, up to a whole block. Their scores are zero.
+    spare = -items % launch.items
+    better, not_worse = (-spare * zero_counts.int() for zero_counts in (own < 0, own <= 0))
+    as_blocks = descriptors.TensorDescriptor.from_tensor
+    _above_kernel[(blocks, ranges)](
+        as_blocks(user_factors, [launch.users, dim]), as_blocks(item_factors, [launch.items, dim]),
+        own, better, not_worse, users, items, span,
+        rows=launch.users, columns=launch.items, precision=launch.precision,
         num_warps=launch.warps, num_stages=launch.stages,
     )  # fmt: skip
     return better, not_worse
@@ -304,42 +266,35 @@ def _kernel(*sizes: str) -> Callable[[Any], Any]:
 
 
 # Parts of a catalogue and of the users have many sizes, and one compiled program serves them.
-@_kernel("users", "items", "tiles")
+@_kernel("users", "items", "span")
 def _above_kernel(  # type: ignore[no-untyped-def]
-    user_factors, item_factors, own, better, not_worse, users, items, tiles,
-    dim: tl.constexpr,  # type: ignore[name-defined]
+    user_factors, item_factors, own, better, not_worse, users, items, span,
     rows: tl.constexpr,  # type: ignore[name-defined]
     columns: tl.constexpr,  # type: ignore[name-defined]
     precision: tl.constexpr,  # type: ignore[name-defined]
 ):  # fmt: skip
-    row = tl.program_id(0) * rows + tl.arange(0, rows)
-    factor = tl.arange(0, dim)
-    inside = row < users
-    left = tl.load(
-        user_factors + row[:, None] * dim + factor[None, :], mask=inside[:, None], other=0
-    )
-    rival = tl.load(own + row, mask=inside, other=float("inf"))
-    above = tl.zeros([rows], dtype=tl.int32)
-    level = tl.zeros([rows], dtype=tl.int32)
-    first = tl.program_id(1) * tiles
-    whole = tl.minimum(first + tiles, items // columns)
-    inner = tl.arange(0, columns)[None, :] * dim + factor[:, None]
-    for tile in range(first, whole):
-        right = tl.load(item_factors + tl.cast(tile, tl.int64) * columns * dim + inner)
+    first = tl.program_id(0) * rows
+    row = first + tl.arange(0, rows)
+    left = user_factors.load([first, 0])
+    rival = tl.load(own + row, mask=row < users, other=float("inf"))[:, None]
+    # The distance of two scores, times a unit, times this number is at least 1, or zero for ties.
+    huge = 2.0**127
+    unit = tl.where(tl.abs(rival) < 1, huge, 1.0)
+    tally = tl.zeros([rows, 8], dtype=tl.float32)
+    start = tl.program_id(1) * span
+    for item in range(start, tl.minimum(start + span, items), columns):
+        right = item_factors.load([item, 0]).T
         scores = tl.dot(left, right, input_precision=precision)
-        above += tl.sum((scores > rival[:, None]).to(tl.int32), axis=1)
-        level += tl.sum((scores >= rival[:, None]).to(tl.int32), axis=1)
-    # The last items do not fill a block: the range that holds them ends with a masked one.
-    last = items // columns
-    if (last * columns < items) & (first <= last) & (last < first + tiles):
-        there = (last * columns + tl.arange(0, columns) < items)[None, :]
-        block = item_factors + tl.cast(last, tl.int64) * columns * dim
-        right = tl.load(block + inner, mask=there, other=0)
-        scores = tl.dot(left, right, input_precision=precision)
-        above += tl.sum(((scores > rival[:, None]) & there).to(tl.int32), axis=1)
-        level += tl.sum(((scores >= rival[:, None]) & there).to(tl.int32), axis=1)
-    tl.atomic_add(better + row, above, mask=inside)
-    tl.atomic_add(not_worse + row, level, mask=inside)
+        # An item above the target counts 1, a tie 1/4096, and one below 0. This takes three
+        # instructions for each score, at twice the rate of comparisons. A thread holds scores of
+        # every eighth column, so that these sums need no other thread.
+        each = tl.clamp((scores * unit - rival * unit) * huge + 1 / 4096, 0.0, 1.0)
+        tally += tl.sum(tl.reshape(each, [rows, columns // 8, 8]), axis=1)
+    counts = (tally * 4096).to(tl.int32)
+    above = tl.sum(counts // 4096, axis=1)
+    level = tl.sum(counts % 4096, axis=1)
+    tl.atomic_add(better + row, above, mask=row < users)
+    tl.atomic_add(not_worse + row, above + level, mask=row < users)
 
 
 @_kernel("users")

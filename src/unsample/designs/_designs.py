@@ -4,7 +4,7 @@ After each round a design sees what is known of every target, and says how far e
 decides by the scores of items that were already compared, and by nothing else. So the likelihood of
 a sampled rank is that of its sample size, whatever made the design stop there.
 
-A design runs on a scorer (`unsample.evaluate`) or is simulated on known ranks (`simulate`). A
+A design runs on scorers (`unsample.evaluate`) or is simulated on known ranks (`simulate`). A
 simulation draws the comparisons from their law instead of scoring. Both use the same methods.
 """
 
@@ -20,14 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import (
-    FloatArray,
-    IntArray,
-    Seed,
-    as_rng,
-    check_integer,
-    check_real,
-)
+from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_integer, check_real
 from unsample.designs._findings import Findings, Notes, Situation, Step
 from unsample.errors import BudgetError, DesignError, RankError
 from unsample.law import LARGEST_URN, as_better
@@ -36,6 +29,8 @@ from unsample.metrics import Metric
 #: Scores of targets that are asked for twice, to detect a scorer that is not deterministic: at most
 #: this number, and at most this part of all scores.
 _CHECKED, _CHECKED_SHARE = 16, 0.01
+#: The part of the expected way to the K-th item that beats a target that one round takes.
+_CERTIFIED_STEP = 0.25
 
 
 @dataclass(frozen=True)
@@ -71,30 +66,26 @@ class Design(ABC):
         budget: int | None = None,
         *,
         relevant: int = 1,
-        models: int = 1,
     ) -> tuple[Self, int | None, int]:
         """Return this design with all parameters set, and what the budget allows.
 
         The second value is how many items may be scored (None: any number). The third is how many
-        targets may be scored twice. ``others`` is the number of candidates of each target, without
-        the target. ``relevant`` is the largest number of targets of a user. ``models`` share the
-        budget equally. A budget that is too small for the design is refused.
+        targets may be scored twice. ``others`` is the number of candidates of each target of each
+        model, without the target. ``relevant`` is the largest number of targets of a user. A budget
+        that is too small for the design is refused.
         """
+        design, targets = self.for_metrics(metrics, relevant), len(others)
+        total = int(others.sum()) + targets
         if budget is not None:
-            budget = check_integer("budget", budget, minimum=1, hint="all scores in total")
-            given, budget = budget, budget // models
-        design = self.for_metrics(metrics, relevant)
-        targets = len(others)
-        total = int(others.sum()) + targets if budget is None else budget
+            total = check_integer("budget", budget, minimum=1, hint="all scores in total")
         checked = min(_CHECKED, targets, int(_CHECKED_SHARE * total))
         if budget is None:
             return design.within(math.inf, others), None, checked
         least = targets + design.least(others)
         if budget < least:
-            each = f" of {models} models" if models > 1 else ""
             raise BudgetError(
-                f"budget must be at least {models * least:,} scores for {design.name} and "
-                f"{targets:,} targets{each}, got {given:,}; {design.instead}"
+                f"budget must be at least {least:,} scores for {design.name} and {targets:,} "
+                f"targets (of all models), got {budget:,}; {design.instead}"
             )
         checked = min(checked, budget - least)
         left = budget - targets - checked
@@ -115,6 +106,7 @@ class Design(ABC):
         rng: Seed = 0,
         budget: int | None = None,
         metrics: str | Metric | Iterable[str | Metric] = "NDCG@10",
+        users: IntArray | None = None,
         shuffle: IntArray | None = None,
         odds: float = 1.0,
         places: IntArray | None = None,
@@ -137,8 +129,10 @@ class Design(ABC):
             The total number of scores, as in `unsample.evaluate`.
         metrics
             The metrics to be found. Certified designs need their K.
+        users
+            The user of each target, numbers from 0; by default every target has its own.
         shuffle
-            A random order of the targets, if several models share one. By default it is drawn.
+            A random order of the users. By default it is drawn.
         odds
             How good the guide of a guided or certified design is: the odds that an item that beats
             the target comes before one that does not. 1 is a random order.
@@ -154,25 +148,27 @@ class Design(ABC):
         (np.int64(1), True)
         """
         better, others = as_better(ranks, items)
-        if not len(better):
+        size = len(better)
+        if not size:
             raise RankError("ranks must hold at least one rank, got none")
         if others.max() >= LARGEST_URN:
             raise DesignError(f"items must be at most {LARGEST_URN:,} to simulate, got more")
         design, allowed, checked = self.fit(_metrics.parse_all(metrics), others, budget)
         rng = as_rng(rng)
+        number = np.arange(size) if users is None else users
         if shuffle is None:
-            shuffle = rng.permutation(len(better))
+            shuffle = rng.permutation(int(number.max()) + 1)
         odds, k = check_real("odds", odds, low=0.0, open_low=True), getattr(design, "k", None)
         if not design.guided:
             places = None
         elif places is None and odds != 1.0 and k is not None:
             places = _draw_places(better, others, k, odds, rng)
         met = _Met(better, others, rng, design.with_replacement, places)
-        scored, beaten = (np.zeros(len(better), dtype=np.int64) for _ in range(2))
-        notes, users = Notes.empty(len(better)), np.arange(len(better))
-        own = np.zeros(len(better)) if own is None else np.asarray(own, dtype=np.float64)
+        scored, beaten = (np.zeros(size, dtype=np.int64) for _ in range(2))
+        notes = Notes.empty(size)
+        own = np.zeros(size) if own is None else np.asarray(own, dtype=np.float64)
         while True:
-            now = Situation(scored, beaten, others, allowed, users, shuffle, notes, own)
+            now = Situation(scored, beaten, others, allowed, number, shuffle, notes, own)
             plan = design.step(now)
             notes, rows = plan.notes, np.flatnonzero(plan.goal > scored)
             if not len(rows):
@@ -180,8 +176,10 @@ class Design(ABC):
             goal, before = plan.goal[rows], beaten[rows]
             beaten[rows] = before + met.beaters(rows, scored[rows], goal, before)
             scored[rows] = goal
-        total = len(better) + checked + int(scored.sum())
-        return design.findings(1 + beaten, 1 + better, scored, others, scored=total, notes=notes)
+        total = size + checked + int(scored.sum())
+        return design.findings(
+            1 + beaten, 1 + better, scored, others, scored=total, notes=notes, users=users
+        )
 
     def findings(
         self,
@@ -194,6 +192,7 @@ class Design(ABC):
         notes: Notes,
         users: IntArray | None = None,
         filtered: bool = False,
+        infinite: int = 0,
     ) -> Findings:
         """Return ranks among the ``met`` items, or full ranks of targets that are certified.
 
@@ -214,6 +213,7 @@ class Design(ABC):
             met=met,
             scored=scored,
             notes=notes,
+            infinite=infinite,
         )
 
     # What differs between designs before they start.
@@ -279,6 +279,81 @@ class Fixed(Design):
             return self
         sampled = 99 if math.isinf(each) else max(1, math.floor(each))
         return replace(self, sampled=min(sampled, fewest))
+
+
+@dataclass(frozen=True)
+class Certified(Design):
+    """Exact metrics@K: a target that K items beat is not in the top K, and needs no more scores.
+
+    Items come without replacement, in the order of a guide or in random order. A target stops at
+    the K-th item that beats it, or at its last candidate. So every rank up to K is known, and all
+    others are known to be beyond K. In random order this costs about min(1, K/R) of a full ranking.
+    With a good guide it costs little more than the share of targets in the top K. A budget that is
+    too small is an error. ``k`` is by default the largest K of the metrics.
+
+    >>> found = Certified().simulate([1, 500, 20], items=1000)
+    >>> found.lowest[0], found.ranks[0], found.scored < 3 * 1000
+    (np.int64(1), np.int64(1), True)
+    """
+
+    name: ClassVar[str] = "certified"
+    exact: ClassVar[bool] = True
+    certifies: ClassVar[bool] = True
+    guided: ClassVar[bool] = True
+    instead: ClassVar[str] = "raise it, or use design='guided'"
+    k: int | None = None
+
+    def step(self, now: Situation) -> Step:
+        assert self.k is not None
+        goal, expected = towards_the_kth(now, self.k)
+        if now.allowed is not None and goal.sum() > now.allowed:
+            still = int(np.count_nonzero(goal > now.scored))
+            about = max(np.minimum(expected, now.others).sum(), goal.sum())
+            raise BudgetError(
+                f"budget must suffice to certify K = {self.k} for every target, got one that "
+                f"leaves {still:,} of {len(goal):,} targets open; about "
+                f"{len(goal) + math.ceil(about):,} scores should suffice"
+            )
+        return Step(goal, now.notes)
+
+    def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
+        return replace(self, k=largest_k(self.k, metrics, relevant))
+
+    def least(self, others: IntArray) -> int:
+        assert self.k is not None
+        return int(np.minimum(self.k, others).sum())
+
+
+def largest_k(
+    k: int | None, metrics: Sequence[Metric], relevant: int, *, name: str = "certified"
+) -> int:
+    """Return the largest K of the metrics; refuse metrics without a K, and a smaller ``k``."""
+    last = [relevant if metric.family is _metrics.RPrec else metric.k for metric in metrics]
+    pairs = zip(metrics, last, strict=True)
+    unlimited = [metric.name for metric, found in pairs if found is None]
+    if unlimited:
+        raise DesignError(
+            f"metrics must have a K to be {name}, got {', '.join(unlimited)}; write "
+            f"{unlimited[0]}@10, or use design='exact'"
+        )
+    largest = max(found or 0 for found in last)
+    if k is not None and k < largest:
+        raise DesignError(
+            f"k must be at least the largest K of the metrics, {largest}, got {k}; leave it out"
+        )
+    return k or largest
+
+
+def towards_the_kth(now: Situation, k: int) -> tuple[IntArray, FloatArray]:
+    """Return how far each target goes next, and where its K-th item that beats it is expected.
+
+    The step is a part of the expected way. If b items beat the target so far, it takes at least
+    K - b further items, so a step is never shorter.
+    """
+    needed = np.maximum(k - now.beaten, 0)
+    expected = needed * (now.scored + 1) / (now.beaten + 1)
+    step = np.maximum(needed, np.floor(_CERTIFIED_STEP * expected).astype(np.int64))
+    return np.minimum(now.scored + step, now.others), now.scored + expected
 
 
 def _draw_places(

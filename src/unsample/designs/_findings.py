@@ -26,14 +26,19 @@ class Notes:
     #: The stratum of the user, from 1.
     stratum: IntArray
     #: The place of the user in the order in which users are ranked in full, from 1. Negative until
-    #: the user's turn comes.
+    #: the user's turn comes; 0 for users who are not drawn, and for the one at whom a budget ended.
     turn: IntArray
     #: The most scores that the target could take after users were drawn.
     reserved: IntArray
+    #: 1 for users of the pilot, who stand for themselves only.
+    pilot: IntArray
 
     @classmethod
     def empty(cls, targets: int) -> Notes:
         return cls(*(np.zeros(targets, dtype=np.int64) for _ in fields(cls)))
+
+    def take(self, rows: slice) -> Notes:
+        return Notes(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +48,8 @@ class Situation:
     Each target was compared with ``scored`` of its ``others`` candidates, and ``beaten`` of these
     beat it. ``allowed`` is how many items may be scored in total (None: any number). ``users`` are
     numbers from 0, and ``user_order`` is a random order of them. ``own`` are the scores of the
-    targets, all equal if they are not known.
+    targets, all equal if they are not known. Several ``models`` have equally many targets, one
+    model after the other.
     """
 
     scored: IntArray
@@ -54,6 +60,12 @@ class Situation:
     user_order: IntArray
     notes: Notes
     own: FloatArray
+    models: int = 1
+    #: How relevant each target is, and whether the other targets of a user are left out.
+    relevance: FloatArray | None = None
+    filtered: bool = False
+    #: Whether anybody wants to know how far the evaluation is.
+    watched: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +74,8 @@ class Step:
 
     goal: IntArray
     notes: Notes
+    #: What a person who waits should know, if anything.
+    said: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,6 +94,8 @@ class Findings(Targets):
     scored: int
     #: The notes of the design. They say which users were drawn to be ranked in full.
     notes: Notes
+    #: How many scores were infinite.
+    infinite: int = 0
 
     @property
     def unknown(self) -> BoolArray:

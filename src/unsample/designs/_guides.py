@@ -9,7 +9,7 @@ rest. Both are optional. Without the order, the rest comes in a random order for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, as_index
+from unsample._checks import IntArray, as_index, as_integer_array
+from unsample.designs._candidates import Candidates
 from unsample.designs._orders import LongWords, Orders
-from unsample.designs._scan import Candidates
-from unsample.designs._scorers import FactorScores, as_matrix
-from unsample.errors import InputError
+from unsample.designs._scorers import Scorer, as_scorer
+from unsample.errors import InputError, ScoreError
 
 #: The longest list of a user. The order of all items follows.
 _LONGEST_LIST = 1024
@@ -34,9 +34,8 @@ _NOBODY = -1
 #: Items of lists that are compared at a time.
 _CELLS = 1 << 22
 _KINDS = (
-    "one score for each item, a pair (user factors, item factors), a function users -> scores of "
-    "all items, a dict of user -> ranked items, a matrix of ranked items with a row for each "
-    "user, or a recommender with score_all"
+    "a number for each item (the strongest has the largest), a cheap scorer as in evaluate "
+    "(factors, a matrix of scores, an object with score_all), or a dict of user -> ranked items"
 )
 
 
@@ -169,10 +168,10 @@ def _without(some: Candidates, row: IntArray, item: npt.NDArray[np.integer[Any]]
 
 
 def as_guide(guide: Any, candidates: Candidates) -> Guide:
-    """Return the given guide; by default items are ordered by how many users exclude them.
+    """Return the guide that was given; by default the popularity of items in ``exclude``.
 
-    Users exclude items of the training data, so these are the popular items. If nothing is
-    excluded, the guide is empty: each target meets items in its own random order.
+    Where nothing is excluded, the default is empty: each target meets items in its own random
+    order.
     """
     popularity = _popularity(candidates)
     if guide is None:
@@ -180,22 +179,20 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
     if isinstance(guide, Guide):
         return guide
     if isinstance(guide, Mapping):
-        return _guide_of_lists(*_rows_of(guide), candidates, popularity)
-    scores = _score_function(guide, candidates)
-    if scores is not None:
-        return _of_scores(scores, candidates, popularity)
-    values = _as_array(guide)
-    if values.ndim == 2 and np.issubdtype(values.dtype, np.integer):
-        users = np.unique(candidates.users)
-        if len(values) <= users[-1]:
-            raise InputError(
-                f"guide must have a list for every user, got {len(values)} rows and user "
-                f"{int(users[-1])}"
-            )
-        return _guide_of_lists(users, values[users, :_LONGEST_LIST], candidates, popularity)
-    if values.ndim == 1:
-        return Guide(_strongest_first(_checked(values[None, :], candidates.items)[0]))
-    raise InputError(f"guide must be {_KINDS}, got an array of shape {values.shape}")
+        return _of_lists(*_rows_of(guide), candidates, popularity)
+    if isinstance(guide, str | bytes):
+        raise InputError(f"guide must be {_KINDS}, got {guide!r}")
+    if _is_vector(guide):
+        return Guide(_strongest_first(_item_scores(guide, candidates.items)))
+    try:
+        scorer = as_scorer(guide, candidates.items)
+    except InputError as problem:
+        raise InputError(f"guide must be {_KINDS}, got one that is not: {problem}") from problem
+    if not scorer.whole:
+        raise InputError(
+            f"guide must be {_KINDS}, got {type(guide).__name__}, which scores single pairs"
+        )
+    return _of_scores(scorer, candidates, popularity)
 
 
 def _popularity(candidates: Candidates) -> IntArray | None:
@@ -209,65 +206,40 @@ def _strongest_first(scores: npt.NDArray[Any]) -> IntArray:
     return np.argsort(-scores.astype(np.float64), kind="stable")
 
 
-def _score_function(guide: Any, candidates: Candidates) -> Callable[[IntArray], Any] | None:
-    """Return a function users -> scores of all items, if the guide has one."""
-    if isinstance(guide, tuple | list) and len(guide) == 2 and np.ndim(guide[0]) == 2:
-        factors = FactorScores(*map(as_matrix, guide))
-        known = len(factors.user_factors)
-        if known <= candidates.users.max():
-            raise InputError(
-                "guide must have user factors for every user, got "
-                f"{known} rows and user {int(candidates.users.max())}"
-            )
-        return factors
-    whole = getattr(guide, "score_all", None)
-    if callable(whole):
-        return whole  # type: ignore[no-any-return]
-    return guide if callable(guide) else None
+def _is_vector(guide: Any) -> bool:
+    plain = isinstance(guide, list | tuple) and all(np.ndim(each) == 0 for each in guide)
+    return plain or getattr(guide, "ndim", None) == 1
 
 
-def _as_array(guide: Any) -> npt.NDArray[Any]:
-    if isinstance(guide, str | bytes):
-        raise InputError(f"guide must be {_KINDS}, got {guide!r}")
-    try:
-        values = np.asarray(guide)
-    except ValueError as problem:
-        raise InputError(f"guide must be {_KINDS}, got rows of different lengths") from problem
-    if not (np.issubdtype(values.dtype, np.number) or values.dtype == np.bool_):
-        raise InputError(f"guide must be {_KINDS}, got {type(guide).__name__}")
-    return values
-
-
-def _checked(values: npt.ArrayLike, items: int, rows: int = 1) -> FloatArray:
-    scores = np.asarray(values)
-    if scores.shape != (rows, items):
-        got = f"{scores.shape[-1]:,}" if scores.ndim else "one number"
-        if scores.ndim != 2 or scores.shape[0] != rows:
-            got = f"an array of shape {scores.shape} for {rows} users"
-        raise InputError(f"guide must have one score for each of the {items:,} items, got {got}")
+def _item_scores(guide: Any, items: int) -> npt.NDArray[Any]:
+    scores = np.asarray(guide)
+    if len(scores) != items:
+        raise InputError(
+            f"guide must have a number for each of the {items:,} items, got {len(scores):,}"
+        )
     if not (np.issubdtype(scores.dtype, np.number) or scores.dtype == np.bool_):
         raise InputError(f"guide must hold numbers, got values of type {scores.dtype}")
-    floats = scores.astype(np.float64, copy=False)
-    bad = np.isnan(floats)
+    bad = np.isnan(scores.astype(np.float64))
     if bad.any():
         raise InputError(
             f"guide must not be NaN, got {int(bad.sum())} NaN, the first for item "
-            f"{int(np.argwhere(bad)[0][1])}; give unknown items the lowest score"
+            f"{int(np.argmax(bad))}; give unknown items the lowest number"
         )
-    return floats
+    return scores
 
 
-def _of_scores(
-    scores: Callable[[IntArray], Any], candidates: Candidates, order: IntArray | None
-) -> Guide:
+def _of_scores(scorer: Scorer, candidates: Candidates, order: IntArray | None) -> Guide:
     """Return a guide with the strongest items of each user, without excluded ones."""
     users, items = np.unique(candidates.users), candidates.items
     length = min(items, _LONGEST_LIST)
-    lists = np.empty((len(users), length), dtype=np.int32)
+    lists = np.empty((len(users), length), dtype=np.int64)
     step = max(1, _BLOCK // items)
     for start in range(0, len(users), step):
         some = users[start : start + step]
-        values = _checked(scores(some), items, len(some)).copy()
+        try:
+            values = scorer.rows(some, items).astype(np.float64)
+        except (ScoreError, IndexError) as problem:
+            raise InputError(f"guide must score every user and item, but: {problem}") from problem
         if candidates.exclude is not None:
             excluded = candidates.exclude[some].tocoo()
             values[excluded.coords[0], excluded.coords[1]] = -np.inf
@@ -276,41 +248,39 @@ def _of_scores(
         best.sort(axis=1)
         ranked = np.argsort(-np.take_along_axis(values, best, axis=1), axis=1, kind="stable")
         lists[start : start + step] = np.take_along_axis(best, ranked, axis=1)
-    return _guide_of_lists(users, lists, candidates, order)
+    return _of_lists(users, lists, candidates, order)
 
 
 def _rows_of(lists: Mapping[Any, Any]) -> tuple[IntArray, IntArray]:
     """Return sorted users, and their lists in one matrix."""
-    users = sorted(lists)
-    whole = all(isinstance(user, int | np.integer) for user in users)
-    if not users or not whole:
+    if not lists or not all(isinstance(user, int | np.integer) for user in lists):
         raise InputError(
             "guide must be a dict of user -> ranked items with users as zero-based integers, got "
-            f"{repr(users[0]) if users else 'an empty one'}"
+            f"{repr(next(iter(lists))) if lists else 'an empty one'}"
         )
-    rows = [np.atleast_1d(_as_array(lists[user]))[:_LONGEST_LIST] for user in users]
+    users = sorted(lists)
+    hint = "items are zero-based integers, the strongest first"
+    rows = [as_integer_array("guide", lists[user], hint=hint)[:_LONGEST_LIST] for user in users]
     matrix = np.full((len(rows), max(map(len, rows))), _NOBODY, dtype=np.int64)
     for number, row in enumerate(rows):
-        if len(row) and not np.issubdtype(row.dtype, np.integer):
-            raise InputError(f"guide must hold items as whole numbers, got {row[0]!r}")
         if len(row) and row.min() < 0:
             raise InputError(f"guide must hold items from 0 on, got {int(row.min())}")
         matrix[number, : len(row)] = row
     return np.array(users, dtype=np.int64), matrix
 
 
-def _guide_of_lists(
-    users: IntArray, lists: npt.NDArray[Any], candidates: Candidates, order: IntArray | None
+def _of_lists(
+    users: IntArray, lists: IntArray, candidates: Candidates, order: IntArray | None
 ) -> Guide:
     """Return a guide of lists without excluded and repeated items; refuse unknown items."""
     asked = np.isin(users, candidates.users)
-    users, lists = users[asked], lists[asked].astype(np.int64)
-    unknown = (lists >= candidates.items) | (lists < _NOBODY)
+    users, lists = users[asked], lists[asked]
+    unknown = lists >= candidates.items
     if unknown.any():
         row, column = np.argwhere(unknown)[0]
         raise InputError(
             f"guide must hold items in 0..{candidates.items - 1}, got {int(lists[row, column])} "
-            f"for user {int(users[row])} ({int(unknown.sum())} such items); -1 fills short rows"
+            f"for user {int(users[row])} ({int(unknown.sum())} such items)"
         )
     pair = np.arange(len(users), dtype=np.int64)[:, None] * candidates.items + lists
     dropped = lists == _NOBODY

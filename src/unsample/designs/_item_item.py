@@ -9,20 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
+from unsample.designs._scorers import Scorer, pairs_of_rows
 from unsample.errors import InputError
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-#: Users whose whole rows are computed at a time if only some items are asked for.
-_ROWS = 256
-
 
 @dataclass(frozen=True, eq=False)
-class ItemItemScores:
+class ItemItemScores(Scorer):
     """Scores that are sums of weights between a user's items and all items.
-
-    A call returns the scores of all items; `score` those of chosen ones.
 
     Parameters
     ----------
@@ -39,7 +35,7 @@ class ItemItemScores:
     >>> from scipy.sparse import csr_array
     >>> weights = np.array([[0.0, 0.5, 0.25], [0.5, 0.0, 1.0], [0.25, 1.0, 0.0]])
     >>> model = ItemItemScores(csr_array([[1, 1, 0], [0, 0, 0]]), weights)
-    >>> model(np.array([0, 1]))
+    >>> model.rows(np.array([0, 1]), 3)
     array([[0.5 , 0.5 , 1.25],
            [0.  , 0.  , 0.  ]])
     """
@@ -73,6 +69,7 @@ class ItemItemScores:
             history.sum_duplicates()
         object.__setattr__(self, "history", history)
         object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "items", weights.shape[1])
         for name in ("item_bias", "newcomers"):
             if getattr(self, name) is not None:
                 held = np.asarray(getattr(self, name), dtype=weights.dtype)
@@ -83,7 +80,7 @@ class ItemItemScores:
                     )
                 object.__setattr__(self, name, held)
 
-    def __call__(self, users: IntArray, /) -> npt.NDArray[Any]:
+    def _rows(self, users: IntArray, items: int) -> npt.NDArray[Any]:
         some = self.history[users]
         dense = isinstance(self.weights, np.ndarray)
         # Item by item, a row of weights is read once for all users with that item. The sums of a
@@ -97,13 +94,5 @@ class ItemItemScores:
             scores[new] = self.newcomers
         return scores
 
-    def score(self, users: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
-        """Return scores in the shape of ``items``, row i for ``users[i]``, from whole rows."""
-        asked = np.asarray(items)
-        table = asked.reshape(len(users), -1)
-        scores = np.empty(table.shape, dtype=self.weights.dtype)
-        for start in range(0, len(users), _ROWS):
-            part = slice(start, start + _ROWS)
-            distinct, place = np.unique(users[part], return_inverse=True)
-            scores[part] = self(distinct)[place[:, None], table[part]]
-        return scores.reshape(asked.shape)
+    def _pairs(self, users: IntArray, items: IntArray) -> npt.NDArray[Any]:
+        return pairs_of_rows(self._rows, users, items)

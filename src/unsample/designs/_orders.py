@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, IntArray
+from unsample._checks import BoolArray, IntArray, Seed, as_rng, check_integer
 
 Words: TypeAlias = npt.NDArray[np.uint32]
 LongWords: TypeAlias = npt.NDArray[np.uint64]
@@ -36,6 +36,13 @@ _FIRST, _SECOND = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
 # SplitMix64 (Steele, Lea, Flood 2014) makes independent keys from counters.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+def as_key(rng: Seed) -> int:
+    """Return a seed for keyed orders: the given one, or 63 bits drawn from a Generator."""
+    if rng is None or isinstance(rng, np.random.Generator | np.random.SeedSequence):
+        return int(as_rng(rng).integers(2**63))
+    return check_integer("rng", rng, minimum=0, maximum=2**63 - 1)
 
 
 def target_keys(seed: int, users: IntArray, targets: IntArray) -> LongWords:

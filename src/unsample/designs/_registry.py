@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from unsample._checks import check_choice
-from unsample.designs._certified import Certified
-from unsample.designs._designs import Design, Exact, Fixed
+from unsample.designs._designs import Certified, Design, Exact, Fixed
 from unsample.designs._guided import Guided
 from unsample.errors import DesignError, InputError
 

@@ -277,9 +277,7 @@ def _plan(fields: Fields) -> Shown:
         "items": fields.whole("items", _ITEMS, minimum=2),
         "users": fields.whole("users", "how many users to evaluate, such as 6040", maximum=_MOST),
         "budget": fields.maybe_whole("budget", "how many scores may be asked for in total"),
-        "precision": fields.share(
-            "precision", "half the width of the interval sought, such as 5 %"
-        ),
+        "error": fields.share("error", "half the width of the interval sought, such as 5 %"),
         "recall": fields.share("recall", "a guess of Recall@K on the full catalogue"),
         "odds": fields.real("odds", "how good a guide there is; 1 is none at all"),
         "difference": fields.text("difference"),
@@ -337,7 +335,7 @@ CALCULATORS: Mapping[str, tuple[Callable[[Fields], Shown], tuple[str, ...]]] = {
     ),
     "plan": (
         _plan,
-        ("items", "users", "metrics", "precision", "difference", "budget", "recall", "odds"),
+        ("items", "users", "metrics", "error", "difference", "budget", "recall", "odds"),
     ),
     "ranks": (_ranks, ("files", "items", "sampled", "metrics", "candidates", "by")),
 }

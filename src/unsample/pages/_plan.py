@@ -71,7 +71,7 @@ def _(result: Plan) -> Page:
             ("Items", f"{result.items:,}"),
             ("Users", f"{result.users:,}"),
             ("Metric", result.metric.name),
-            ("Half-width sought", f"{100 * result.precision:.4g} %"),
+            ("Half-width sought", f"{100 * result.error:.4g} %"),
             ("Budget", f"{result.budget:,.0f} scores"),
         ),
     )
@@ -95,7 +95,7 @@ def plan_chart(result: Plan) -> LineChart:
             for place, (name, curve) in enumerate(curves.items())
         ),
         guides=(
-            Guide("y", result.precision, f"± {100 * result.precision:.4g} %"),
+            Guide("y", result.error, f"± {100 * result.error:.4g} %"),
             Guide("x", result.budget, f"{result.budget:,.0f} scores"),
         ),
     )

@@ -33,8 +33,7 @@ _BLOCK = 1024
 class _ItemItem(Recommender):
     """A recommender whose scores are what a user has, times a matrix of items x items."""
 
-    @property
-    def item_item(self) -> ItemItemScores:
+    def scorer(self) -> ItemItemScores:
         """Return the same scores in a form that all cores rank."""
         fitted = self.fitted
         return ItemItemScores(

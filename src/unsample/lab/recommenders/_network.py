@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from unsample.designs import Scorer, exact_ranks
+from unsample.designs import RowScores, exact_ranks
 from unsample.errors import InputError, SolverError
 from unsample.lab.recommenders._base import Fitted, Recommender, Training, Weights
 from unsample.metrics import NDCG
@@ -119,7 +119,7 @@ def _quality(model: Network, training: Training, weights: Weights) -> float:
     step = max(1, len(pairs) // _MOST_VALIDATION_PAIRS)
     fitted = Fitted(training.matrix, weights)
     ranks = exact_ranks(
-        Scorer(score_all=lambda users: model._score_users(users, fitted)),  # noqa: SLF001
+        RowScores(lambda users: model._score_users(users, fitted)),  # noqa: SLF001
         (pairs.user[::step], pairs.item[::step]),
         items=pairs.items,
         exclude=training.matrix,

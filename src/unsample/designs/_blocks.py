@@ -16,8 +16,11 @@ import numpy as np
 
 from unsample._checks import BoolArray, IntArray
 from unsample._threads import blas_threads, one_thread
-from unsample.designs._scan import Candidates, in_threads
+from unsample.designs._candidates import Candidates
+from unsample.designs._item_item import ItemItemScores
+from unsample.designs._scan import in_threads
 from unsample.designs._scorers import FactorScores, ScoreArray, Scorer
+from unsample.errors import InputError
 
 #: A word holds eight comparisons. A byte counts to 255, so this many words may be added at once.
 _WORD, _WORDS_AT_ONCE = 8, 255
@@ -31,11 +34,28 @@ _FEWEST_ROWS = 16
 Counted: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray]"
 
 
+def count_all(
+    scorer: Scorer, candidates: Candidates, device: str | None = None, precision: str = "float32"
+) -> Iterator[Counted]:
+    """Compare targets with all their candidates."""
+    if device is not None:
+        if not isinstance(scorer, FactorScores):
+            raise InputError(
+                f"device must be left out unless factors are ranked in full, got {device!r}; a "
+                "torch module is called on its own device"
+            )
+        # Imported here, because torch takes long to import.
+        from unsample.designs._cuda import count_on_device
+
+        return count_on_device(scorer, candidates, device, precision)
+    if isinstance(scorer, FactorScores) and can_tile(scorer):
+        return count_tiles(scorer, candidates)
+    return count_rows(scorer, candidates)
+
+
 def can_tile(factors: FactorScores) -> bool:
-    """Return whether the factors are floats whose products are finite."""
+    """Return whether the products of the factors are finite, in a precision that BLAS has."""
     left, right = factors.folded
-    if not all(np.issubdtype(each.dtype, np.floating) for each in (left, right)):
-        return False
     kind = np.result_type(left, right)
     if kind not in (np.float32, np.float64) or not right.size or not left.size:
         return False
@@ -44,10 +64,9 @@ def can_tile(factors: FactorScores) -> bool:
     return largest[0] * largest[1] * float(right.shape[1]) < float(np.finfo(kind).max)
 
 
-def count_tiles(scorer: Scorer, candidates: Candidates) -> Iterator[Counted]:
+def count_tiles(scorer: FactorScores, candidates: Candidates) -> Iterator[Counted]:
     """Compare targets with all their candidates, whose scores are products of factors."""
-    assert scorer.factors is not None
-    left, right = scorer.factors.folded
+    left, right = scorer.folded
     tiles = -(-candidates.items // _COLUMNS)
     # All tiles have one size, because BLAS rounds products of small matrices differently.
     edges = np.linspace(0, candidates.items, tiles + 1).astype(np.int64)
@@ -73,10 +92,10 @@ def count_rows(scorer: Scorer, candidates: Candidates) -> Iterator[Counted]:
         better, not_worse = _compare(part, own, 0, scores, _room(scores.shape))
         return place, better, not_worse - better - 1, own
 
-    if scorer.item_item is None:  # a function of others may not bear several threads
-        yield from map(count, candidates.parts(rows))
-    else:
+    if isinstance(scorer, ItemItemScores):
         yield from _on_all_cores(count, candidates, rows)
+    else:  # a function of others may not bear several threads
+        yield from map(count, candidates.parts(rows))
 
 
 def _on_all_cores(

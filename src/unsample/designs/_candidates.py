@@ -1,0 +1,224 @@
+"""Targets, and the items that each of them is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import (
+    BoolArray,
+    IntArray,
+    as_index,
+    as_integer_array,
+    at_position,
+    check_integer,
+)
+from unsample.errors import InputError
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+Excluded: TypeAlias = "scipy.sparse.sparray | scipy.sparse.spmatrix"
+
+#: Targets whose excluded items are counted at a time.
+_ROWS = 1 << 14
+_NOWHERE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+_SHAPES = (
+    "a pair (users, items) of equally long id arrays, a dict of user -> item or items, or a "
+    "scipy sparse matrix of users x items"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Targets, the catalogue, and the excluded pairs; build it with `check`."""
+
+    users: IntArray
+    targets: IntArray
+    items: int
+    exclude: scipy.sparse.csr_array | None
+    #: Whether the other targets of a user are excluded too.
+    filtered: bool = False
+
+    @classmethod
+    def check(
+        cls, targets: Any, items: int, exclude: Excluded | None = None, *, filtered: bool = False
+    ) -> Candidates:
+        """Check the arguments, and bring ``exclude`` into a form that can be sliced by user.
+
+        ``targets`` are a pair (users, items), a dict of user -> items, or a sparse matrix. With
+        ``filtered``, the other targets of the same user are not candidates of a target.
+        """
+        items = check_integer("items", items, minimum=1, hint="items counts the whole catalogue")
+        users, wanted = _as_pairs(targets)
+        matrix = None if exclude is None else as_excluded(exclude, items)
+        known_users = None if matrix is None else matrix.shape[0]
+        user_ids = check_ids("users", users, known_users, of="rows of exclude")
+        target_ids = check_ids("targets", wanted, items, of="items")
+        if len(user_ids) != len(target_ids):
+            raise InputError(
+                f"users and targets must have the same length, got {len(user_ids)} and "
+                f"{len(target_ids)}; repeat a user who has several targets"
+            )
+        if len(user_ids) == 0:
+            raise InputError("targets must hold at least one target, got none")
+        found = cls(user_ids, target_ids, items, matrix)
+        return found._without_other_targets() if filtered else found
+
+    def _without_other_targets(self) -> Candidates:
+        from scipy.sparse import csr_array
+
+        self.refuse_unrankable()
+        shape = (int(self.users.max()) + 1, self.items)
+        if self.exclude is not None:
+            shape = self.exclude.shape
+        pairs = csr_array((np.ones(len(self), dtype=bool), (self.users, self.targets)), shape=shape)
+        pairs.sum_duplicates()
+        both = pairs if self.exclude is None else (self.exclude.astype(bool) + pairs).tocsr()
+        both.sort_indices()
+        return replace(self, exclude=both, filtered=True)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def take(self, rows: IntArray | BoolArray | slice) -> Candidates:
+        some = replace(self, users=self.users[rows], targets=self.targets[rows])
+        if "others" in self.__dict__:  # counting them again would take as long
+            some.__dict__["others"] = self.others[rows]
+        return some
+
+    def parts(self, rows: int) -> Iterator[tuple[slice, Candidates]]:
+        """Yield slices of at most ``rows`` targets, and their candidates."""
+        for start in range(0, len(self), rows):
+            place = slice(start, min(start + rows, len(self)))
+            yield place, self.take(place)
+
+    @cached_property
+    def excluded(self) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
+        """Return the excluded pairs (row, item), without the targets themselves."""
+        if self.exclude is None:
+            return _NOWHERE
+        # A slice of the matrix would copy its data too, and take several times as long.
+        start = self.exclude.indptr[self.users].astype(np.int64)
+        size = self.exclude.indptr[self.users + 1] - start
+        row = np.repeat(np.arange(len(self)), as_index(size))
+        place = np.arange(len(row)) + np.repeat(start - np.cumsum(size) + size, as_index(size))
+        column = np.asarray(self.exclude.indices[place])
+        other = column != self.targets[row]
+        return (row, column) if other.all() else (row[other], column[other])
+
+    @cached_property
+    def others(self) -> IntArray:
+        """Return how many candidates each target has beside itself."""
+        excluded = [
+            np.bincount(as_index(part.excluded[0]), minlength=len(part))
+            for _, part in self.parts(_ROWS)
+        ]
+        return np.asarray(self.items - 1 - np.concatenate(excluded))
+
+    @property
+    def relevant(self) -> int:
+        """Return the largest number of targets of one user that are ranked in one list."""
+        return 1 if self.filtered else int(np.bincount(as_index(self.users)).max())
+
+    def refuse_repeated(self) -> None:
+        pairs, count = np.unique(self.users * self.items + self.targets, return_counts=True)
+        if (count > 1).any():
+            user, item = divmod(int(pairs[np.argmax(count > 1)]), self.items)
+            raise InputError(
+                f"targets must name each item of a user once, got {int((count > 1).sum())} "
+                f"repeated pairs, such as item {item} of user {user}"
+            )
+
+    def refuse_unrankable(self) -> None:
+        """Refuse targets that are excluded, and targets without any other candidate."""
+        if self.exclude is not None and not self.filtered:
+            listed = np.diff(self.exclude.indptr)[self.users]
+            excluded = listed > self.items - 1 - self.others  # the target is listed as well
+            if excluded.any():
+                first = int(np.argmax(excluded))
+                raise InputError(
+                    f"targets must not be among the items to exclude, got {int(excluded.sum())} "
+                    f"that are, the first item {int(self.targets[first])} of user "
+                    f"{int(self.users[first])}; take them out of exclude, or pass exclude=None to "
+                    "keep every item as a candidate"
+                )
+        alone = self.others < 1
+        if alone.any():
+            first = int(np.argmax(alone))
+            raise InputError(
+                f"every target must have another candidate, got {int(alone.sum())} without, the "
+                f"first of user {int(self.users[first])}; exclude leaves nothing to rank against"
+            )
+
+    def items_at(self, index: IntArray) -> IntArray:
+        """Return the items at places ``index`` among the other candidates of each target.
+
+        These are all items but the target and the excluded ones, in the order of their ids.
+        """
+        (row, column), rows = self.excluded, np.arange(len(self))
+        if not len(row):
+            return index + (index >= self.targets[:, None])
+        before = np.bincount(row[column < self.targets[row]], minlength=len(self))
+        place = index + (index >= (self.targets - before)[:, None])
+        # The item at place j is j plus the number of excluded items before it. With the sorted
+        # excluded items e_0, e_1, ..., these are the ones with e_i - i <= j. A single search finds
+        # them for all rows, because each row has its own range of keys.
+        first = np.searchsorted(row, rows)
+        keys = column - (np.arange(len(row)) - first[row]) + row * (self.items + 1)
+        found = np.searchsorted(keys, place + (rows * (self.items + 1))[:, None], side="right")
+        return np.asarray(place + (found - first[:, None]))
+
+
+def _as_pairs(targets: Any) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+    if isinstance(targets, Mapping):
+        pairs = [(user, item) for user, some in targets.items() for item in np.atleast_1d(some)]
+        return [user for user, _ in pairs], [item for _, item in pairs]
+    if hasattr(targets, "tocoo"):
+        found = targets.tocoo()
+        kept = found.data != 0
+        return found.coords[0][kept], found.coords[1][kept]
+    if isinstance(targets, tuple | list) and len(targets) == 2:
+        return targets[0], targets[1]
+    raise InputError(f"targets must be {_SHAPES}, got {type(targets).__name__}")
+
+
+def check_ids(name: str, ids: npt.ArrayLike, count: int | None, *, of: str) -> IntArray:
+    """Return ids as integers; refuse those outside ``0..count-1``."""
+    array = as_integer_array(name, ids, hint="ids are zero-based integers", error=InputError)
+    bad = array < 0 if count is None else (array < 0) | (array >= count)
+    if bad.any():
+        where = int(np.argmax(bad))
+        rule = "at least 0" if count is None else f"in 0..{count - 1} ({count} {of})"
+        raise InputError(
+            f"{name} must be {rule}, got {int(array[where])} "
+            f"{at_position(where, array.size)} ({int(bad.sum())} such ids)"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
+    """Return a sparse matrix of users x items that can be sliced by user, without duplicates."""
+    from scipy.sparse import csr_array, issparse
+
+    if not issparse(exclude):
+        raise InputError(
+            "exclude must be a scipy sparse matrix of users x items, got "
+            f"{type(exclude).__name__}; pass interactions.matrix(), or None to keep every item"
+        )
+    matrix: scipy.sparse.csr_array = csr_array(cast("Any", exclude))
+    if matrix.shape[1] != items:
+        raise InputError(
+            f"exclude must have {items} columns, one for each item, got {matrix.shape[1]}"
+        )
+    if matrix.has_canonical_format and matrix.data.all():  # sorted, and nothing twice
+        return matrix
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix

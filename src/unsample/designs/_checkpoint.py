@@ -1,0 +1,146 @@
+"""The state of an evaluation, and the file that keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._archives import read_arrays
+from unsample._checks import FloatArray, IntArray
+from unsample._files import check_writable, write_atomically
+from unsample.designs._candidates import Candidates
+from unsample.designs._designs import Design
+from unsample.designs._findings import Notes
+from unsample.designs._guides import Guide
+from unsample.designs._scan import Tally
+from unsample.errors import CheckpointError, FileError
+
+_FORMAT = "unsample.Checkpoint/7"
+_TALLY = tuple(each.name for each in fields(Tally))
+_NOTES = tuple(each.name for each in fields(Notes))
+#: The largest relative difference between scores of the interrupted and of the resumed run.
+_SAME_SCORES = 1e-3
+
+
+@dataclass(eq=False)
+class State:
+    """The state of an evaluation; ``goal`` is that of the round."""
+
+    tally: Tally
+    notes: Notes
+    goal: IntArray
+
+    @classmethod
+    def empty(cls, targets: int) -> State:
+        return cls(Tally.empty(targets), Notes.empty(targets), np.zeros(targets, dtype=np.int64))
+
+
+def identity_of(
+    design: Design,
+    candidates: Candidates,
+    guide: Guide,
+    allowed: int | None,
+    ties: str,
+    seed: int,
+    models: int,
+) -> str:
+    """Return a hash of everything that determines the results, except the scores."""
+    settings = {
+        "design": design.name,
+        **{each.name: str(getattr(design, each.name)) for each in fields(design)},
+        # An exact design only fails if its budget is too small, so a larger one may continue.
+        "allowed": None if design.exact else allowed,
+        "ties": ties,
+        "seed": seed,
+        "models": models,
+        "items": candidates.items,
+        "filtered": candidates.filtered,
+    }
+    arrays = [candidates.users, candidates.targets, guide.order, guide.lists, guide.listed]
+    if candidates.exclude is not None:
+        arrays += [candidates.exclude.indptr, candidates.exclude.indices]
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for array in arrays:
+        if array is None:
+            digest.update(b"none")
+        else:
+            digest.update(f"{array.dtype}:{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(eq=False)
+class Checkpoint:
+    """A file with the state of one evaluation; ``seconds`` is the least time between writes.
+
+    ``identity`` is a hash of everything that determines the results except the scores. ``probe``
+    are a few scores, to detect another model.
+    """
+
+    path: Path
+    identity: str
+    probe: FloatArray
+    seconds: float = 30.0
+    _written: float = field(default_factory=time.monotonic, repr=False)
+
+    def load(self) -> State | None:
+        """Return the saved state, or None if there is no file yet."""
+        check_writable(self.path)
+        if not self.path.exists():
+            return None
+        try:
+            with self.path.open("rb") as file:
+                found = read_arrays(file, f"checkpoint {str(self.path)!r}")
+        except (OSError, FileError) as problem:
+            raise CheckpointError(f"{problem}; delete it to start anew") from problem
+        self._refuse_another(found)
+        tally = Tally(*(found[each] for each in _TALLY))
+        return State(tally, Notes(*(found[each] for each in _NOTES)), found["goal"])
+
+    def save(self, state: State, *, now: bool = False) -> None:
+        """Write the state if the last write is long enough ago, or ``now``."""
+        if not now and time.monotonic() - self._written < self.seconds:
+            return
+        arrays = {
+            "format": np.array(_FORMAT),
+            "identity": np.array(self.identity),
+            "probe": self.probe,
+            "goal": state.goal,
+            **{name: getattr(state.tally, name) for name in _TALLY},
+            **{name: getattr(state.notes, name) for name in _NOTES},
+        }
+        write_atomically(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays))
+        self._written = time.monotonic()
+
+    def _refuse_another(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Refuse the state of another evaluation."""
+        advice = "delete it to start anew"
+        missing = {"identity", "probe", "goal", *_TALLY, *_NOTES} - found.keys()
+        probe = found.get("probe", np.empty(0))
+        if str(found.get("format")) != _FORMAT or missing:
+            rule, what = f"hold {_FORMAT}", "is another file or a damaged one"
+        elif str(found["identity"]) != self.identity:
+            rule = "belong to this evaluation"
+            what = (
+                "was made with other targets, items, excluded pairs, design, budget, guide, ties "
+                "or rng"
+            )
+        elif probe.shape != self.probe.shape or not np.allclose(
+            probe, self.probe, rtol=_SAME_SCORES, atol=0
+        ):
+            rule, what = "belong to this scorer", "was made by one that gives other scores"
+            advice = "use one path for each model"
+        else:
+            return
+        raise CheckpointError(
+            f"checkpoint must {rule}, got {str(self.path)!r}, which {what}; pass another path, or "
+            f"{advice}"
+        )
