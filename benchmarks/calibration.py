@@ -71,6 +71,7 @@ class Lines:
 
     kind: np.ndarray
     family: np.ndarray
+    model: np.ndarray
     pair: np.ndarray
     said: np.ndarray
     error: np.ndarray
@@ -216,8 +217,9 @@ def compared(
     like = [found.law(metric) for metric in METRICS]
     these = [found.law(metric, population=False) for metric in METRICS]
     eye = np.eye(len(sets))
-    pairs = [eye[a] - eye[b] for a, b in combinations(range(len(sets)), 2) if a in own]
-    scales = np.array([*eye[list(own)], *pairs])
+    two = [(a, b) for a, b in combinations(range(len(sets)), 2) if a in own]
+    scales = np.array([*eye[list(own)], *(eye[a] - eye[b] for a, b in two)])
+    names = [each.model for each in sets]
     said = scales @ np.stack([law.mean for law in like], axis=1)
     # What is zero has no logarithm.
     logs = np.log(np.maximum(truth, 1e-300))
@@ -230,6 +232,7 @@ def compared(
     return Lines(
         np.full(rows, sets[0].kind),
         np.full(rows, sets[0].family),
+        np.array([*(names[a] for a in own), *(f"{names[a]} - {names[b]}" for a, b in two)]),
         np.arange(rows) >= len(own),
         said,
         said - exact,
@@ -283,6 +286,38 @@ def least(share: Callable[[float], float]) -> float:
     return float(np.sqrt(low * high))
 
 
+def in_common(lines: Lines, factors: tuple[float, float]) -> str:
+    """Return the share of the prior's variance that errors have in common over data sets.
+
+    It is the mean product of two errors of a model (or of the difference of two models) on data
+    sets of two families, in units of the law's scale and at most three of them, over what the
+    prior's part would give. Models on fewer than five families are left out, others weigh the same;
+    the standard error comes from leaving out each in turn.
+    """
+    prior = (factors[0] * lines.common + factors[1] * lines.own) * (5.0 / 3.0)
+    total = prior + lines.like
+    errors, parts = np.clip(lines.error / np.sqrt(total), -3.0, 3.0), np.sqrt(prior / total)
+    found = []
+    for model in np.unique(lines.model):
+        own = lines.model == model
+        family = lines.family[own]
+        apart = family[:, None] != family[None, :]
+        if len(np.unique(family)) < 5:
+            continue
+        sums = []
+        for metric in PAIRED:
+            kept = apart & np.isfinite(np.outer(errors[own, metric], errors[own, metric]))
+            sides = (np.outer(each[own, metric], each[own, metric]) for each in (errors, parts))
+            sums.append([side[kept].mean() for side in sides])
+        found.append(np.mean(sums, axis=0))
+    if not found:
+        return "too few families"
+    whole, each = np.sum(found, axis=0), np.array(found)
+    others = (whole[0] - each[:, 0]) / (whole[1] - each[:, 1])
+    error = np.sqrt((len(each) - 1) * np.var(others))
+    return f"{whole[0] / whole[1]:.2f} +- {error:.2f} (of {len(each)})"
+
+
 # -- tables ---------------------------------------------------------------------------------------
 
 
@@ -318,6 +353,8 @@ def print_tables(lines: Lines) -> dict[str, tuple[float, float]]:
             f"\n{kind}: factors {result[kind][0]:.2f} (data sets; without a family {spans[0]}), "
             f"{result[kind][1]:.2f} (models; {spans[1]})"
         )
+        for what, lines_of in (("models", some.take(~some.pair)), ("pairs", some.take(some.pair))):
+            print(f"  in common over data sets, {what}: {in_common(lines_of, result[kind])}")
         for metric in range(len(METRICS)):
             print("  " + figures(some, nested[np.searchsorted(names, some.family)], metric))
     return result

@@ -73,11 +73,11 @@ def _blocks(dataset: str) -> Iterator[dict[str, np.ndarray]]:
     if dataset == "synthetic":
         split = leave_random_out(synthetic(120, 150, rng=0), rng=0)
     else:
-        split = standard_split(dataset, validation=False)
-    seen_by = split.history().matrix().tocsr()
+        split = standard_split(dataset)
+    seen_by = split.train.matrix().tocsr()
     model, similar = EASE(), ItemKNN(neighbours=1000, weighting="cosine")
-    model.fit_split(split)
-    similar.fit_split(split)
+    model.fit(split.train)
+    similar.fit(split.train)
     popularity = np.asarray(seen_by.sum(axis=0), dtype=np.float64).ravel()
     rng = np.random.default_rng(0)
     for start in range(0, len(split.target_user), ROWS):

@@ -57,7 +57,7 @@ def a_half(known: Interactions) -> Interactions:
 
 def scorers(split: Split) -> Iterator[tuple[str, Scorer, Interactions]]:
     """Yield each recommender's name, its scores, and the pairs it knows."""
-    known = split.history()
+    known = split.train
     yield "popularity", popularity(known), known
     yield "svd", singular_values(known), known
     yield "walk", random_walk(known), known

@@ -38,6 +38,15 @@ def _comparison() -> unsample.Comparison:
     return unsample.compare(models, items=ITEMS, sampled=SAMPLED, metrics=["Recall@100", "NDCG@50"])
 
 
+def _across() -> unsample.Across:
+    models = {"good": sampled_ranks(0.3), EVIL: sampled_ranks()}
+    other = {"good": sampled_ranks(0.4)[:900], EVIL: sampled_ranks()[:900]}
+    sets = {"one": models, "two": other, EVIL: {n: each[:500] for n, each in models.items()}}
+    return unsample.compare(
+        sets, across="dataset", items=ITEMS, sampled=SAMPLED, metrics=["Recall@100", "NDCG@50"]
+    )
+
+
 def _published() -> unsample.Published:
     return unsample.published(
         {"HR@1": "0.18", "HR@10": "0.69"},
@@ -82,6 +91,7 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "exact": lambda: unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS),
     "groups": lambda: {EVIL: _estimate(method="mle"), "b": _estimate(1.0, method="mle")},
     "compare": _comparison,
+    "across": _across,
     "published": _published,
     "evaluate": _evaluated,
     "guided": _guided,

@@ -41,12 +41,13 @@ class Pool:
     world: World
     items: np.ndarray
     beats: np.ndarray
+    effects: np.ndarray
 
     @classmethod
-    def draw(cls, world: World, rng: np.random.Generator) -> Pool:
-        """Return the outcomes of all targets."""
+    def draw(cls, world: World, rng: np.random.Generator, like: Pool | None = None) -> Pool:
+        """Return the outcomes of all targets; those of another model, on a pool ``like`` one."""
         others = world.items - 1
-        effects = rng.standard_normal(others)
+        effects = rng.standard_normal(others) if like is None else like.effects
         scores = np.broadcast_to(effects, (world.targets, others))
         if np.isfinite(world.effects):
             scores = world.effects * effects + rng.standard_normal((world.targets, others))
@@ -54,8 +55,8 @@ class Pool:
         # The target stands just above the item that has its place: R - 1 items beat it.
         ordered = np.append(-np.sort(-scores, axis=1), np.full((len(scores), 1), -np.inf), axis=1)
         own = ordered[np.arange(len(scores)), ranks]
-        items = rng.choice(others, world.sampled, replace=False)
-        return cls(world, items, scores[:, items] > own[:, None])
+        items = rng.choice(others, world.sampled, replace=False) if like is None else like.items
+        return cls(world, items, scores[:, items] > own[:, None], effects)
 
     @property
     def ranks(self) -> np.ndarray:

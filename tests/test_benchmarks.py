@@ -20,8 +20,10 @@ CALLS = {
         ),
     ],
     "calibration.py": [("--parts", "0", "--groups", "0", "--workers", "1")],
+    "corpora.py": [("--draws", "1", "--shares", "0.01")],
     "frames.py": [("--tiny",)],
     "guided.py": [("2", "synthetic")],
+    "history.py": [("--past", "1", "--parts", "7")],
     "run.py": [
         ("--tiny", "import", "counting", "mle", "scaling", "command"),
         ("--tiny", "one", "models", "large", "exact", "items"),

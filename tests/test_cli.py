@@ -186,7 +186,7 @@ def test_bad_calls_exit_with_two(ranks, run, case):
     [
         (("compare", "a.csv", "b.csv"), "there is no file 'a.csv'"),
         (("compare", "a=a.csv", "b.csv"), "each model must be given as NAME=FILE"),
-        (("compare", "a=a.csv", "a=b.csv"), "got 'a' twice"),
+        (("estimate", "a=a.csv", "a=b.csv"), "got 'a' twice"),
         (("published", "HR@10", "--items", 9, "--sampled", 3, "--users", 2), "a number must be"),
         (
             ("plan", "--items", 500, "--users", 10, "--sampled", 3),
@@ -322,8 +322,10 @@ def test_options_are_named_like_the_arguments():
     whole = application(whole=True)
     shared = {"quiet", "verbose", "html", "as_json", "latex", "markdown"}
     reader = {"file", "files", "rows", "ties", "column", "rng", "sampled", "print_sql"}
+    gate = {"baseline", "fail_if_worse", "margin"}  # of `Comparison.gate`
     for name in RESULTS:
         arguments = set(inspect.signature(getattr(answers, name)).parameters)
+        arguments |= gate if name == "compare" else set()
         options = {parameter.name for parameter in whole.commands[name].params}
         assert options - shared - reader - {"plot"} <= arguments, name
 

@@ -7,12 +7,10 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from unsample.errors import DatasetError, FileError
+from unsample.errors import FileError
 from unsample.lab import load_ranks
 from unsample.lab.bank import Bank, RankSet, load_bank, read_folder
 from unsample.metrics import parse_all
-
-METRICS = parse_all(["NDCG@1", "NDCG@10", "Recall@50"])
 
 
 def test_the_bank_holds_what_it_should():
@@ -22,53 +20,34 @@ def test_the_bank_holds_what_it_should():
     assert {each.kind for each in bank} == {"unseen", "all", "repeats", "graph"}
     assert {each.dataset for each in bank if each.partial} == {"pinterest-20", "yelp"}
     assert len({each.family for each in bank if "yelp" in each.dataset}) == 1
-    for each in bank:
-        assert len(each.counts) == len(each.grid)
-        assert each.targets > 0
+    assert all(len(each.counts) == len(each.grid) and each.targets > 0 for each in bank)
 
 
 @pytest.mark.parametrize("candidates", ["unseen", "all"])
 def test_histograms_have_the_metrics_of_the_ranks(candidates):
     one = load_bank().select(dataset="ml-1m", model="ease", candidates=candidates).sets[0]
     ranks = load_ranks("ml-1m", "ease", candidates=candidates).ranks
-    exact = [metric.weights(ranks, one.items).mean() for metric in METRICS]
-    assert one.exact(METRICS) == pytest.approx(exact)
-    with pytest.raises(DatasetError, match="fields must be"):
-        load_bank().select(name="ml-1m")
+    for metric in parse_all(["NDCG@1", "NDCG@10", "Recall@50"]):
+        found, exact = (metric.weights(each, one.items).mean() for each in (one.ranks(), ranks))
+        assert found == pytest.approx(exact)
 
 
-def write_folder(folder):
-    rng = np.random.default_rng(0)
-    folder.mkdir()
-    ranks = rng.integers(1, 500, size=(2, 400))
+def test_a_folder_of_full_ranks_is_added(tmp_path):
+    ranks = np.random.default_rng(0).integers(1, 500, size=(2, 400))
     repeat = np.arange(400) < 100
-    np.savez(
-        folder / "shop.npz",
-        items=500,
-        n_seen=np.zeros(400, dtype=int),
-        repeat=repeat,
-        knn_1=ranks[0],
-        knn_0=ranks[1],
-    )
-    (folder / "about.toml").write_text('[shop]\ngroup = "shops"\nlicence = "ours"\n')
-    return ranks, repeat
-
-
-def test_a_folder_of_full_ranks_is_added(tmp_path, lab):
-    ranks, repeat = write_folder(tmp_path / "ranks")
-    assert "2 rank sets added" in lab(
-        "bank", "add", tmp_path / "ranks", "--out", tmp_path / "own.npz"
-    )
+    about = {"items": 500, "n_seen": np.zeros(400, dtype=int), "repeat": repeat}
+    np.savez(tmp_path / "shop.npz", **about, knn_1=ranks[0], knn_0=ranks[1])
+    load_bank().add(read_folder(tmp_path)).save(tmp_path / "own.npz")
     bank = Bank.load(tmp_path / "own.npz")
-    kept, unseen = bank.select(dataset="shop").sets
-    assert (kept.kind, unseen.kind, kept.group) == ("repeats", "unseen", "shops")
-    assert kept.targets == 400
-    assert unseen.targets == int((~repeat).sum())
-    assert kept.counts[:128].tolist() == np.bincount(ranks[1], minlength=200)[1:129].tolist()
     assert len(bank) == len(load_bank()) + 2
-    assert bank.sources["shop"]["licence"] == "ours"
+    kept, unseen = bank.select(dataset="shop").sets
+    assert (kept.kind, unseen.kind, kept.group) == ("repeats", "unseen", "other")
+    assert (kept.targets, unseen.targets) == (400, 300)
+    assert kept.counts[:128].tolist() == np.bincount(ranks[1], minlength=200)[1:129].tolist()
     with pytest.raises(FileError, match=r"NAME\.npz"):
-        read_folder(tmp_path / "ranks" / "none")
+        read_folder(tmp_path / "none")
+    with pytest.raises(FileError, match="must hold unsample rank bank 1"):
+        Bank.load(tmp_path / "shop.npz")
 
 
 def test_ranks_among_smaller_catalogues_are_moved_to_the_mean_size():

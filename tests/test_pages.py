@@ -471,6 +471,7 @@ def test_frames_of_a_comparison():
 
 
 PLOTS = {
+    "plot_across": "across",
     "plot_comparison": "compare",
     "plot_distribution": "methods",
     "plot_estimates": "methods",

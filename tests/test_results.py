@@ -169,7 +169,7 @@ def test_warnings_of_every_front_door_stand_in_its_result():
 def test_the_surface_is_what_it_was():
     assert unsample.__all__ == sorted(unsample.__all__)
     assert set(unsample.__all__) == {
-        "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Prior", "Published",
+        "Across", "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Prior", "Published",
         "RankCounts", "Read", "Run", "adapters", "audit", "compare", "designs", "errors",
         "estimate", "estimators", "evaluate", "exact", "lab", "metrics", "plan", "published",
         "sampled_ranks", "sql",

@@ -188,11 +188,19 @@ def test_ranks_without_outcomes_have_bounds_and_say_what_to_record(pool):
     with pytest.warns(UnsampleWarning):
         both = unsample.compare({"A": pool.ranks, "B": pool.ranks}, negatives="shared", **options)
     assert all(pair.chance is None and pair.winner is None for pair in both.differences)
-    with pytest.raises(InputError, match="negatives must be one of own, shared"):
-        unsample.estimate(pool.ranks, negatives="common", **options)
+    with pytest.raises(InputError, match=r"own, shared, got 'hard'; items must be drawn at random"):
+        unsample.estimate(pool.ranks, negatives="hard", **options)
     shared = ItemCounts.without_outcomes(60)
     with pytest.raises(DesignError, match="60 items that all targets share"):
         _ = Targets(pool.ranks, 600, np.where(pool.ranks > 5, 60, 70), shared=shared).counts
+
+
+def test_too_few_strong_items_are_named_as_the_reason_of_bounds():
+    strong = Pool.draw(World(effects=3.0), np.random.default_rng(0)).targets()
+    with pytest.warns(UnsampleWarning, match="fewer than four of the shared items"):
+        found = unsample.estimate(strong, metrics="NDCG@10", candidates="unseen")
+    assert [note.name for note in found.notes] == ["few items"]
+    assert found["NDCG@10"].source == "bounds"
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")

@@ -1,7 +1,7 @@
 """Make anew the data that ship: ``python tools/make_data.py ranks FOLDER | bank FOLDER``.
 
 ``ranks`` takes a folder with the ranks of every recommender on every data set, put there by
-``python -m unsample.lab train --validate`` (ml-1m without ``--validate``). ``bank`` takes a folder
+``python -m unsample.lab train``. ``bank`` takes a folder
 of exact ranks on other data sets, and adds the bundled ones and those of
 ``benchmarks/other_ranks.py``. The prior is learned from the bank by ``benchmarks/calibration.py``.
 """
@@ -44,7 +44,7 @@ def make_ranks(folder: Path, out: Path) -> None:
             arrays[f"{name}.paper"] = every.ranks[order].astype(np.uint16)
             arrays["items.everyday"] = unseen.items[order].astype(np.uint16)
             recommenders |= unseen.provenance["recommenders"]
-        command = f"python -m unsample.lab train {dataset} MODEL --validate"
+        command = f"python -m unsample.lab train {dataset} MODEL"
         provenance[dataset] = {
             **unseen.provenance,
             "command": command,

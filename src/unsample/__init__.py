@@ -18,6 +18,7 @@ __version__ = "0.3.0.dev0"
 
 #: Name -> the module that holds it (None: the name is a module itself).
 _SURFACE = {
+    "Across": "answers",
     "Audit": "answers",
     "Comparison": "answers",
     "Estimates": "answers",
@@ -47,6 +48,7 @@ _SURFACE = {
 }
 
 __all__ = [
+    "Across",
     "Audit",
     "Comparison",
     "Estimates",
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     from unsample import adapters, designs, errors, estimators, lab, metrics
     from unsample import law as law
     from unsample.answers import (
+        Across,
         Audit,
         Comparison,
         Estimates,

@@ -38,6 +38,8 @@ _RECIPE = "docs/libraries.md has a recipe"
 _BY_CHANCE = "ask for {}, of which it is a linear map; docs/graphs.md has the formula"
 
 _ONE_VALUE = "leave it out: models are compared by the posterior, printed numbers read by it"
+_WHOLE = "leave it out: the tables are made whole, and each row names its own"
+_OTHERS = "give sampled ranks to unsample.estimate; unsample.lab.load_ranks has the full ones"
 _ONE_ERROR = "leave it out: methods give a value, and intervals belong to the metric"
 
 #: Arguments of `evaluate` that its argument ``run`` holds.
@@ -161,12 +163,17 @@ GONE: dict[str, str] = {
     # Command and laboratory.
     "unsample.lab.evaluate": "use unsample.evaluate, or design.simulate on known ranks",
     "unsample doctor": "pip list shows what is installed",
-    "unsample learn": "use python -m unsample.lab bank learn, or unsample.Prior.learn",
+    "unsample learn": "use python -m unsample.lab learn, or unsample.Prior.learn",
     "unsample bank": "use python -m unsample.lab bank",
     "unsample datasets": "use python -m unsample.lab fetch",
     "unsample evaluate": "use unsample.evaluate in Python",
     "unsample reproduce --resume": "run it again: all data sets take about a minute",
     "unsample reproduce --force": "leave it out: the tables in the folder are replaced",
+    "unsample reproduce --retrain": "use python -m unsample.lab train, which writes exact ranks",
+    "unsample reproduce --recommender": _WHOLE,
+    "unsample reproduce --candidates": _WHOLE,
+    "unsample reproduce --estimator": _OTHERS,
+    "unsample reproduce --sampled": _OTHERS,
 }
 
 

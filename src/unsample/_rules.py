@@ -74,6 +74,14 @@ def check_level(level: object) -> float:
     return check_real("level", level, low=0.0, high=1.0, open_low=True, open_high=True, hint=hint)
 
 
+#: What to say of any wrong choice of an argument, where the nearest word would mislead.
+_HINTS = {
+    "negatives": "items must be drawn at random: those that a model chose (hard negatives, the "
+    "best of BM25, NanoBEIR) tell nothing of the items that it left; draw a random part for all "
+    "queries ('shared') or for each ('own'), or rank in full with unsample.evaluate"
+}
+
+
 def check_choice(
     name: str,
     value: object,
@@ -89,7 +97,8 @@ def check_choice(
         if former is not None:
             raise GoneError(former)
         rule = "one of " + ", ".join(known)
-        raise error(message(name, rule, value, hint or suggest(str(value), known)))
+        near = _HINTS.get(name) or suggest(str(value), known)
+        raise error(message(name, rule, value, hint or near))
     return value
 
 

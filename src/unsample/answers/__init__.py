@@ -1,5 +1,6 @@
 """The functions that answer questions, from `estimate` to `audit`, and their results."""
 
+from unsample.answers._across import LIKE, THESE, Across, MeanStanding
 from unsample.answers._audit import Audit, Finding, audit
 from unsample.answers._claims import Claim
 from unsample.answers._compare import compare
@@ -13,6 +14,7 @@ from unsample.answers._estimates import Estimate, Estimates
 from unsample.answers._evaluate import estimates_of, evaluate
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import exact
+from unsample.answers._gate import Gate
 from unsample.answers._notes import Note
 from unsample.answers._plan import plan
 from unsample.answers._planned import Plan
@@ -26,7 +28,10 @@ __all__ = [
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",
+    "LIKE",
     "PRIOR_KINDS",
+    "THESE",
+    "Across",
     "Audit",
     "Claim",
     "Comparison",
@@ -35,6 +40,8 @@ __all__ = [
     "Estimates",
     "Evaluation",
     "Finding",
+    "Gate",
+    "MeanStanding",
     "Note",
     "Plan",
     "Published",

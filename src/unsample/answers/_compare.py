@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_level, suggest
 from unsample._gone import refuses_gone
+from unsample.answers._across import Across, averaged_over
 from unsample.answers._comparison import ALL, BEST, Comparison, Standing, listed_briefly
 from unsample.answers._estimate import estimate_counts
 from unsample.answers._estimates import Estimates
@@ -36,6 +37,7 @@ from unsample.answers._notes import Note, warn_of
 from unsample.answers._paired import Pairing
 from unsample.answers._prior import SHIPPED, as_prior
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, find_metric
+from unsample.answers._runs import on_runs, split_runs
 from unsample.answers._verdicts import CORRECTIONS, verdicts
 from unsample.errors import DesignError, InputError, MetricError
 from unsample.evidence import ModelCounts, size_on_grid
@@ -49,7 +51,11 @@ _MOST_MODELS_BY_DEFAULT = 100
 _MOST_MODELS_IN_PAIRS = 1_000
 
 
-@refuses_gone
+@overload
+def compare(models: Any, *, across: None = None, **options: Any) -> Comparison: ...
+@overload
+def compare(models: Any, *, across: str, **options: Any) -> Across: ...
+@refuses_gone  # type: ignore[misc]  # the options are those of the definition
 def compare(
     models: Any,
     *,
@@ -68,7 +74,8 @@ def compare(
     correction: str = "holm",
     against: str | None = None,
     paired: bool | None = None,
-) -> Comparison:
+    across: str | None = None,
+) -> Comparison | Across:
     """Compare two or more models by their sampled ranks.
 
     Parameters
@@ -79,7 +86,9 @@ def compare(
         with the same ``rng`` drew the same users first); or to that of `unsample.published`, for
         the numbers of a paper on the same data set. `RankCounts` cannot be paired, `ModelCounts` of
         all models can. Or one table of all models, with a column that names them; or a list of
-        files, which are then named by their names without endings.
+        files, which are then named by their names without endings. A list of any of these for a
+        name, or a column ``run``, holds several runs of a model (training seeds). Which *model* is
+        better is then the question, and the spread of the runs is a part of every error.
     items, sampled, replacement, negatives, candidates, kind, metrics, prior, read
         As in `unsample.estimate`, the same for all models. If the models share the same negatives,
         and it is known which item beats which target, the differences are more precise.
@@ -102,6 +111,11 @@ def compare(
     paired
         Whether to take differences user by user. None: of users that two models have in common.
         True: an error unless all models have the same users.
+    across
+        The column that names the data set of each row, in a table; or what to call the names of a
+        dict that holds, for each data set, what else would be ``models``. Each data set is compared
+        by itself, and models by their means over data sets. Catalogues, designs and users may
+        differ. The result is an `Across`.
 
     >>> users = range(300)
     >>> ranks = {"A": [1 + u**3 // 300_000 for u in users], "B": [1 + u**2 // 1_000 for u in users]}
@@ -113,8 +127,39 @@ def compare(
         raise InputError(f"level must be above 0.5, the chance of a coin, got {level:g}")
     check_choice("correction", correction, CORRECTIONS)
     given = Given(items, sampled, users, replacement, negatives, kind, read)
-    several, notes = _named(models, by, given), list[Note]()
-    against = _chosen_pairs(against, list(several), notes)
+    how = _How(metrics, candidates, kind, as_prior(prior), by, level, correction, against, paired)
+    if across is None:
+        result: Comparison | Across = _compared(models, given, how)[0]
+    else:
+        held = given.sources(models) or given.data_sets(models, across, by or MODEL)
+        found = {name: _compared(each, given, how) for name, each in held.items()}
+        result = averaged_over(across, found, library_of(models))
+    warn_of(result.notes, stacklevel=3)
+    return result
+
+
+class _How(NamedTuple):
+    """How models are compared, on every data set."""
+
+    metrics: str | Metric | Iterable[str | Metric]
+    candidates: str | None
+    kind: str | None
+    prior: Prior | None
+    by: str | None
+    level: float
+    correction: str
+    against: str | None
+    paired: bool | None
+
+
+def _compared(models: Any, given: Given, how: _How) -> tuple[Comparison, Laws]:
+    """Return the comparison on one data set, and the laws behind it."""
+    metrics, candidates, kind, held, by, level, correction, against, paired = how
+    several, runs, given = split_runs(_named(models, by, given), given)
+    if len(runs) < 2:
+        raise InputError(f"models must be at least two, got {len(several)} runs of one")
+    notes = on_runs(runs)
+    against = _chosen_pairs(against, list(runs), notes)
     loaded, pairing = _loaded(several, given, paired)
     wanted = _wanted(metrics, loaded)
     _check_same_catalogue(loaded)
@@ -122,7 +167,6 @@ def compare(
     apart = pairing.unmatched or pairing.partly
     if paired and apart:
         raise InputError(f"paired needs the same users for every model, got {apart}")
-    held = as_prior(prior)
     estimates: dict[str, Estimates] = {}
     for model in loaded:
         if model.made is not None:
@@ -138,14 +182,14 @@ def compare(
         notes += found.notes
     if paired is None and sum(not model.published for model in loaded) > 1:
         notes += _on_pairing(pairing)
-    laws = Laws(loaded, estimates, pairing)
+    laws = Laws(loaded, estimates, pairing, runs)
     differences, standings = [], []
     for metric in wanted:
         differences += verdicts(laws, metric, against, level, correction)
         standings += _standings(laws, metric, level)
     result = Comparison(
         wanted,
-        estimates,
+        laws.averages,
         tuple(standings),
         tuple(differences),
         pairing.matched,
@@ -154,15 +198,15 @@ def compare(
         tuple(dict.fromkeys(notes)),
         against,
         library_of(models),
+        {name: len(each) for name, each in runs.items()},
     )
-    warn_of(result.notes, stacklevel=3)
-    return result
+    return result, laws
 
 
 def _standings(laws: Laws, metric: Metric, level: float) -> list[Standing]:
     """Return the models, highest estimate first."""
     best = laws.best(metric)
-    entries = {name: held[metric] for name, held in laws.estimates.items()}
+    entries = {name: held[metric] for name, held in laws.averages.items()}
     rows = [
         Standing(
             metric.name, name, entry.value, *entry.interval(level), best.get(name), entry.source
@@ -185,15 +229,15 @@ def _named(models: Any, by: str | None, given: Given) -> Mapping[str, Any]:
             f"models must be at least two: a dict of names and their ranks, a table with a column "
             f"that names them, or their files; got {got}"
         )
-    if isinstance(models, ModelCounts):
-        return models
-    return given.files(several) or several
+    return models if isinstance(models, ModelCounts) else several
 
 
 def _loaded(
     models: Mapping[str, Any], given: Given, paired: bool | None
 ) -> tuple[list[Model], Pairing]:
     """Return the models, and who is paired with whom."""
+    if not isinstance(models, ModelCounts):
+        models = given.files(models) or models
     loaded = [Model.of(name, source, given) for name, source in models.items()]
     if any(model.labels is None for model in loaded if not model.published):
         # If one model has no index, an index is of no use: rows are matched by position.

@@ -15,6 +15,7 @@ from unsample._gone import refuses_gone
 from unsample.answers._claims import Claim, claims_of
 from unsample.answers._estimates import Estimates
 from unsample.answers._evaluation import Evaluation
+from unsample.answers._gate import Gate, percent_of
 from unsample.answers._laws import DifferenceLaw
 from unsample.answers._notes import Note
 from unsample.answers._paired import INDEX, POSITION, USER
@@ -54,6 +55,10 @@ class Difference:
         """
         low, high = self.law.interval(two_sided(level))
         return (low, high) if self.sign > 0 else (-high, -low)
+
+    def below(self, value: float) -> float:
+        """Return the chance that the difference is less than this; NaN where it is withheld."""
+        return self.law.below(value) if self.sign > 0 else 1.0 - self.law.below(-value)
 
     def reversed(self) -> Difference:
         """Return ``b`` minus ``a``."""
@@ -122,6 +127,10 @@ class Comparison(Result):
     #: ``"all"`` pairs, ``"best"`` (the highest estimate with every other model), or a model.
     against: str = ALL
     library: str | None = None
+    #: How many runs each model has.
+    runs: Mapping[str, int] = field(default_factory=dict)
+    #: Whether models passed, if that was asked for (``--fail-if-worse``).
+    gated: Gate | None = None
 
     @property
     def level_of_both(self) -> float:
@@ -178,6 +187,18 @@ class Comparison(Result):
         won = Counter(pair.winner for pair in self.differences if pair.metric == name)
         every = len(self.models) - 1
         return next((model for model in won if model and won[model] == every), None)
+
+    def gate(
+        self, metric: str | Metric, *, baseline: str | None = None, margin: float = 0.0
+    ) -> Gate:
+        """Return whether a model is worse than the ``baseline``: ``failed`` where that is sure.
+
+        It fails where the chance that a model is worse is at least the level, by more than
+        ``margin``, a share of the baseline's estimate. The baseline is ``against`` by default.
+        """
+        from unsample.answers._verdicts import gate_of
+
+        return gate_of(self, metric, baseline, margin)
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -236,8 +257,9 @@ class Comparison(Result):
         return replace(self, estimates=shown, standings=rows, differences=_first_rows(pairs))
 
     def sentences(self) -> tuple[str, ...]:
-        """Return the verdict on each metric as a sentence for a paper."""
-        return tuple(self._sentence(metric.name) for metric in self.metrics)
+        """Return the verdict on each metric as a sentence for a paper, and that of the gate."""
+        gated = () if self.gated is None else (str(self.gated),)
+        return *(self._sentence(metric.name) for metric in self.metrics), *gated
 
     def _sentence(self, metric: str) -> str:
         share = f"{100 * self.level:g} %"
@@ -320,12 +342,13 @@ class Comparison(Result):
             "correction": self.correction,
             "against": self.against,
             "scored": self.scored,
+            "runs": dict(self.runs),
             "standings": [dict(vars(row)) for row in self.standings],
             "differences": self.rows(),
             "claims": [vars(claim) | {"cutoffs": list(claim.cutoffs)} for claim in self.claims],
             "sentences": list(self.sentences()),
             "warnings": list(self.warnings),
-        }
+        } | ({} if self.gated is None else {"gate": self.gated.to_dict()})
 
 
 def _first_rows(rows: Iterable[_Row]) -> tuple[_Row, ...]:
@@ -349,8 +372,3 @@ def two_sided(level: float) -> float:
     if check_level(level) <= 0.5:
         raise InputError(f"level must be above 0.5 for a verdict, got {level:g}")
     return 2.0 * level - 1.0
-
-
-def percent_of(chance: float) -> str:
-    """Return a chance in percent, as people read it."""
-    return "more than 99 %" if chance > 0.995 else f"{100 * chance:.0f} %"

@@ -318,6 +318,11 @@ def _on_bounds(
         return [Note("refuted", text)]
     if all(entry.source != BOUNDS for entry in entries):
         return []
+    return _why_bounds(counts, posterior)
+
+
+def _why_bounds(counts: RankCounts, posterior: Posterior | None) -> list[Note]:
+    """Return why some intervals are the bounds."""
     if counts.shared is not None and not counts.shared.known:
         text = (
             "targets share their sampled items, and it is not known which item beats which target: "
@@ -330,6 +335,13 @@ def _on_bounds(
         return [Note("few users", text)]
     if posterior is None:
         return []
+    if BOUNDS not in posterior.sources:
+        text = (
+            "fewer than four of the shared items make up most of the error that comes with them, "
+            "so that nothing tells how large it is: these intervals are bounds, which allow for "
+            "any dependence; draw a larger part, or ask for a larger K"
+        )
+        return [Note("few items", text)]
     text = (
         "these sampled ranks are unlike those of the data sets that the prior was learned from: "
         "the intervals are bounds, which hold whatever P(R) is; check items, sampled, ties and how "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -119,6 +119,42 @@ class Estimate:
         low, high = self.interval()
         source = ", bounds" if self.source == BOUNDS else ""
         return f"{self.metric} = {self.value:.4f} [{low:.4f} .. {high:.4f}] ({self.method}{source})"
+
+
+@dataclass(frozen=True, eq=False)
+class MeanOfRuns(Estimate):
+    """One metric of a model: the mean of its runs, whose spread is a part of the error."""
+
+    runs: tuple[Estimate, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, runs: tuple[Estimate, ...], spread: Spread | None) -> MeanOfRuns:
+        """Return the mean; the interval is that of the bounds where runs have no law."""
+        value = sum(each.value for each in runs) / len(runs)
+        limits = _mean_span(each.limits for each in runs)
+        first, source = runs[0], BOUNDS if spread is None else runs[0].source
+        about = (first.metric, first.method, value, source, spread, spread, limits, first.counts)
+        return cls(*about, runs=runs)
+
+    def interval(
+        self, level: float = DEFAULT_LEVEL, *, population: bool = True
+    ) -> tuple[float, float]:
+        """Return (low, high), for other runs of the model, and for users like these."""
+        del population  # runs of the model are always drawn, and with them users
+        return self.bounds(level) if self.spread is None else self.spread.interval(level)
+
+    def bounds(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
+        """Return the mean of the bounds of these runs; training chance is not in them."""
+        return _mean_span(each.bounds(level) for each in self.runs)
+
+    def another(self, metric: Metric) -> Estimate:
+        """Refuse another metric, for which the runs would have to be compared again."""
+        raise MetricError(f"{metric} must be asked of compare, which knows all runs of a model")
+
+
+def _mean_span(spans: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    low, high = np.mean(list(spans), axis=0).tolist()
+    return low, high
 
 
 @dataclass(frozen=True, eq=False, repr=False)

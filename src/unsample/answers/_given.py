@@ -26,7 +26,7 @@ from unsample.evidence import (
     place_halves,
 )
 from unsample.metrics import Metric
-from unsample.tables import FILE_MODEL, Read, is_table, read_counts, read_targets
+from unsample.tables import FILE_MODEL, Read, is_table, read_counts, read_data_sets, read_targets
 
 #: How ranks are read unless it is said otherwise.
 USUAL = Read()
@@ -97,7 +97,15 @@ class Given:
 
     def models(self, table: Any, by: str) -> ModelCounts:
         """Return the counts of the models of one table, and of each two of them."""
-        return read_counts(table, by=by, pair=True, **self._reading())
+        return read_counts(table, by=by, runs=True, pair=True, **self._reading())
+
+    def data_sets(self, table: Any, across: str, by: str) -> dict[str, ModelCounts]:
+        """Return the counts of the models of each data set of one table."""
+        if not is_table(table):
+            raise InputError(
+                f"across must come with a table or a dict of data sets, got {type(table).__name__}"
+            )
+        return read_data_sets(table, across=across, by=by, runs=True, pair=True, **self._reading())
 
     def files(self, sources: Mapping[str, Any]) -> ModelCounts | None:
         """Return the counts of files, one for each model, if one query tells pairs of users."""

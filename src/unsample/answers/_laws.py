@@ -8,22 +8,33 @@ means. Where both kinds meet, means are taken as logarithms, independent of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import starmap
 from typing import Protocol
 
 import numpy as np
 
 from unsample._checks import FloatArray, check_level
-from unsample.answers._estimates import Estimate, Estimates
+from unsample.answers._estimates import Estimate, Estimates, MeanOfRuns
 from unsample.answers._model import Model
 from unsample.answers._paired import Added, Pairing
-from unsample.answers._spread import DirectSpread, MeanSpread
+from unsample.answers._spread import DirectSpread, LogSpread, MeanSpread, Spread
 from unsample.bounds import DirectMean, DrawnError, degrees_of_freedom, quantile
 from unsample.designs import UserValues
 from unsample.estimators import Observed
 from unsample.metrics import Metric
-from unsample.prior import BOUNDS, CAUTION, PRIOR, Law, Posterior
+from unsample.prior import (
+    BOUNDS,
+    CAUTION,
+    PRIOR,
+    Law,
+    Posterior,
+    cautious,
+    runs_apart,
+    with_runs,
+)
 
 #: Draws for the chance of being the best.
 _DRAWS = 1 << 14
@@ -44,6 +55,9 @@ class DifferenceLaw(Protocol):
     def chance(self) -> float:
         """Return the chance that it is positive."""
 
+    def below(self, value: float) -> float:
+        """Return the chance that it is less than this; NaN where there is no law."""
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return its two-sided interval: both ends together hold at this level."""
 
@@ -59,11 +73,15 @@ class MeanDifference:
     @property
     def chance(self) -> float:
         """Return the chance that the difference is positive; one half where nothing varies."""
+        return 1.0 - self.below(0.0)
+
+    def below(self, value: float) -> float:
+        """Return the chance that the difference is less than this."""
         from scipy.special import stdtr
 
         if self.error == 0.0:
-            return 0.5 + 0.5 * float(np.sign(self.value))
-        return float(stdtr(self.freedom, self.value / self.error))
+            return 0.5 + 0.5 * float(np.sign(value - self.value))
+        return float(stdtr(self.freedom, (value - self.value) / self.error))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the interval of the difference."""
@@ -84,6 +102,11 @@ class BoundDifference:
         """Return nothing: there is no law."""
         return math.nan
 
+    def below(self, value: float) -> float:
+        """Return nothing: there is no law."""
+        del value
+        return math.nan
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the least and the greatest difference; each model has half of the error."""
         both = 1.0 - (1.0 - check_level(level)) / 2.0
@@ -102,6 +125,26 @@ class MeanLaw:
     covariance: FloatArray
     #: Degrees of freedom of each model's difference from each other.
     freedom: FloatArray
+    #: The squared scale that comes from the spread of each model's runs, and its freedom.
+    runs: tuple[tuple[float, float], ...] = ()
+
+    def averaged(self, runs: Mapping[str, Sequence[str]]) -> MeanLaw:
+        """Return the law of models, given which of the names are the runs of each."""
+        places = [[self.names.index(name) for name in names] for names in runs.values()]
+        shares = np.zeros((len(runs), len(self.names)))
+        for row, at in zip(shares, places, strict=True):
+            row[at] = 1.0 / len(at)
+        degrees = [[self.freedom[np.ix_(a, b)].min() for b in places] for a in places]
+        between = [runs_apart(self.mean[at], self.covariance[np.ix_(at, at)]) for at in places]
+        covariance = shares @ self.covariance @ shares.T
+        mean, freedom = shares @ self.mean, np.array(degrees)
+        return MeanLaw(tuple(runs), mean, covariance, freedom, tuple(between))
+
+    def spread(self, name: str) -> tuple[float, float]:
+        """Return scale and freedom of one model's mean."""
+        at = self.names.index(name)
+        scale, freedom = math.sqrt(self.covariance[at, at]), float(self.freedom[at, at])
+        return with_runs(scale, freedom, self.runs[at : at + 1])
 
     def difference(self, a: str, b: str) -> MeanDifference:
         """Return the law of the first model's mean less the second's."""
@@ -112,54 +155,81 @@ class MeanLaw:
         if error <= _NO_ERROR * alone:
             # Equal differences for all users do not prove that chance plays no part.
             error = alone
-        error *= math.sqrt(CAUTION)
-        return MeanDifference(float(self.mean[i] - self.mean[j]), error, float(self.freedom[i, j]))
+        runs = [cautious(*self.runs[at]) for at in (i, j)] if self.runs else []
+        found = with_runs(error * math.sqrt(CAUTION), float(self.freedom[i, j]), runs)
+        return MeanDifference(float(self.mean[i] - self.mean[j]), *found)
 
     def best(self) -> dict[str, float]:
         """Return each model's chance of being the best: never more than of beating one other."""
-        cautious = CAUTION * self.covariance
-        return _chances_of_best(self.names, self.mean, cautious, self.freedom.min(), self)
-
-
-def _chances_of_best(
-    names: Sequence[str], mean: FloatArray, covariance: FloatArray, freedom: float, law: MeanLaw
-) -> dict[str, float]:
-    rng = np.random.default_rng(33)
-    powers, axes = np.linalg.eigh(covariance)
-    noise = rng.standard_normal((_DRAWS, len(names))) @ (axes * np.sqrt(np.maximum(powers, 0))).T
-    tails = np.sqrt(freedom / rng.chisquare(freedom, size=_DRAWS))
-    drawn = mean + noise * tails[:, None]
-    first = drawn == drawn.max(axis=1, keepdims=True)
-    share = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
-    found = {}
-    for at, a in enumerate(names):
-        others = [law.difference(a, b).chance for b in names if b != a]
-        found[a] = min(float(share[at]), *others) if len(others) > 1 else sum(others)
-    return found
+        if len(self.names) == 1:
+            return {self.names[0]: 1.0}
+        rng, freedom = np.random.default_rng(33), self.freedom.min()
+        powers, axes = np.linalg.eigh(CAUTION * self.covariance)
+        root = (axes * np.sqrt(np.maximum(powers, 0))).T
+        noise = rng.standard_normal((_DRAWS, len(self.names))) @ root
+        tails = np.sqrt(freedom / rng.chisquare(freedom, size=_DRAWS))
+        drawn = self.mean + noise * tails[:, None]
+        for at, (square, degrees) in enumerate(starmap(cautious, self.runs)):
+            drawn[:, at] += math.sqrt(square) * rng.standard_t(degrees, size=_DRAWS)
+        first = drawn == drawn.max(axis=1, keepdims=True)
+        share = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
+        found = {}
+        for at, a in enumerate(self.names):
+            others = [self.difference(a, b).chance for b in self.names if b != a]
+            found[a] = min(float(share[at]), *others) if len(others) > 1 else others[0]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """The joint law of any metric of some models; computed once for each metric."""
+    """The joint law of any metric of some models; computed once for each metric.
+
+    ``models`` and ``estimates`` are those of single runs, ``runs`` says which are one model's.
+    """
 
     models: Sequence[Model]
     estimates: Mapping[str, Estimates]
     pairing: Pairing
+    runs: Mapping[str, Sequence[str]]
     _found: dict[str, tuple[Law | MeanLaw, ...]] = field(default_factory=dict, repr=False)
     _joined: dict[tuple[int, ...], Posterior] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def averages(self) -> dict[str, Estimates]:
+        """Return the estimates of each model: those of its only run, or of the mean of its runs."""
+        return {
+            name: self._averaged(name, [self.estimates[run] for run in runs])
+            if len(runs) > 1
+            else self.estimates[runs[0]]
+            for name, runs in self.runs.items()
+        }
+
+    def _averaged(self, name: str, runs: Sequence[Estimates]) -> Estimates:
+        first, entries = runs[0], list[Estimate]()
+        for metric in first.metrics:
+            held = tuple(each[metric] for each in runs)
+            law = next((law for law in self._laws(metric) if name in law.names), None)
+            entries.append(MeanOfRuns.of(held, None if law is None else _spread(law, name)))
+        notes = tuple(note for each in runs for note in each.notes)
+        found = tuple(entries)
+        return Estimates(found, first.counts, {}, notes, first.candidates, first.filtered)
 
     def difference(self, metric: Metric, a: str, b: str) -> DifferenceLaw:
         """Return the law of a difference."""
         for law in self._laws(metric):
             if {a, b} <= set(law.names):
                 return law.difference(a, b)
-        first, second = (self.estimates[name][metric] for name in (a, b))
+        first, second = (self.averages[name][metric] for name in (a, b))
         return BoundDifference(first.value - second.value, first, second)
+
+    def joint(self, metric: Metric) -> Law | MeanLaw:
+        """Return the law of all models that have one."""
+        return self._laws(metric)[-1]
 
     def best(self, metric: Metric) -> dict[str, float]:
         """Return the chance of being the best, of each model that has one."""
         laws = self._laws(metric)
-        if not laws or len(laws[-1].names) < len(self.models):
+        if not laws or len(laws[-1].names) < len(self.runs):
             # Nobody can be called the best of all where some are known by bounds alone.
             return {}
         found = laws[-1].best()
@@ -174,10 +244,20 @@ class Laws:
     def _laws(self, metric: Metric) -> tuple[Law | MeanLaw, ...]:
         """Return the laws of models that have much in common, and last that of all of them."""
         if metric.name not in self._found:
-            parts = self._parts(metric)
+            parts = self._of_models(self._parts(metric))
             several = (_side_by_side(parts),) if len(parts) > 1 else ()
             self._found[metric.name] = (*parts, *several)
         return self._found[metric.name]
+
+    def _of_models(self, parts: Iterable[Law | MeanLaw]) -> list[Law | MeanLaw]:
+        """Return laws of models; one whose runs do not all have a law in common has none."""
+        if all(len(names) == 1 for names in self.runs.values()):
+            return list(parts)
+        found = []
+        for part in parts:
+            whole = {name: runs for name, runs in self.runs.items() if {*runs} <= {*part.names}}
+            found += [part.averaged(whole)] if whole else []
+        return found
 
     def _parts(self, metric: Metric) -> list[Law | MeanLaw]:
         """Return a joint law for each prior by which models were judged, and one for means."""
@@ -258,12 +338,14 @@ def _side_by_side(parts: Sequence[Law | MeanLaw]) -> Law:
     size, start = len(names), 0
     mean, own, most = np.zeros(size), np.zeros(size), np.full(size, math.inf)
     common, users = np.zeros((size, size)), np.zeros((size, size))
+    runs: list[tuple[float, float]] = []
     for part in parts:
         here = slice(start, start + len(part.names))
         start = here.stop
         if isinstance(part, Law):
             mean[here], own[here], most[here] = part.mean, part.own, part.most
             common[here, here], users[here, here] = part.common, part.users
+            runs += part.runs or [(0.0, 1.0)] * len(part.names)
             continue
         value, errors = np.maximum(part.mean, _LEAST), np.sqrt(np.diag(part.covariance))
         # As wide as a log-normal law: the logarithm of a mean near zero has no end.
@@ -271,7 +353,17 @@ def _side_by_side(parts: Sequence[Law | MeanLaw]) -> Law:
         factor = np.divide(scale, errors, out=np.zeros_like(scale), where=errors > 0)
         mean[here] = np.log(value)
         users[here, here] = part.covariance * np.outer(factor, factor)
-    return Law(names, mean, common, own, users, most, (PRIOR,) * size)
+        held = part.runs or [(0.0, 1.0)] * len(part.names)
+        runs += [(part_of / at**2, nu) for (part_of, nu), at in zip(held, value, strict=True)]
+    return Law(names, mean, common, own, users, most, (PRIOR,) * size, tuple(runs))
+
+
+def _spread(law: Law | MeanLaw, name: str) -> Spread:
+    """Return what a joint law says of one model."""
+    if isinstance(law, Law):
+        return LogSpread.of(law, name)
+    (error, freedom), value = law.spread(name), float(law.mean[law.names.index(name)])
+    return DirectSpread(value, error, min(value, 0.0), max(value, 1.0), freedom)
 
 
 def _error(entry: Estimate) -> float:

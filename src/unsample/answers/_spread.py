@@ -8,7 +8,7 @@ from typing import Protocol
 
 from unsample._checks import check_level
 from unsample.bounds import DrawnError, DrawnMean, MeanError, quantile
-from unsample.prior import Law, t_law
+from unsample.prior import Law
 
 
 class Spread(Protocol):
@@ -43,8 +43,7 @@ class LogSpread:
     def of(cls, law: Law, name: str) -> LogSpread:
         """Return what a joint law says of one of its models."""
         at = law.names.index(name)
-        scale, freedom = t_law(law.prior[at, at], law.users[at, at])
-        return cls(float(law.mean[at]), float(scale), float(freedom), float(law.most[at]))
+        return cls(float(law.mean[at]), *law.spread(name), float(law.most[at]))
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends of the interval."""
@@ -79,14 +78,15 @@ class DrawnSpread:
 
 @dataclass(frozen=True)
 class DirectSpread:
-    """An unbiased mean of sampled ranks, between two limits."""
+    """An unbiased mean of sampled ranks, or a mean of runs, between two limits."""
 
     value: float
     standard_error: float
     least: float
     most: float
+    freedom: float = math.inf
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends of the interval."""
-        reach = quantile(level) * self.standard_error
+        reach = quantile(level, self.freedom) * self.standard_error
         return max(self.value - reach, self.least), min(self.value + reach, self.most)

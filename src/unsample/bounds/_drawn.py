@@ -119,7 +119,7 @@ class DrawnMean:
     def interval(self, level: float) -> tuple[float, float]:
         """Return limits of the mean."""
         level, value = check_level(level), self.value
-        if self.stake <= 0.0:
+        if self.stake <= 0.0 or self.error <= 0.0:
             return value, value
         if math.isinf(self.most):
             reach = quantile(level, self.freedom) * self.error

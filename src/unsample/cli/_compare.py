@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unsample.cli import options
 from unsample.cli._words import CORRECTIONS
 from unsample.cli.console import result_verb
+from unsample.errors import InputError
 
 if TYPE_CHECKING:
-    from unsample.answers import Comparison
+    from unsample.answers import Across, Comparison
 
 
 @result_verb
@@ -45,6 +47,21 @@ def compare_command(
             "each metric), or compare `all` pairs. [default: all for up to 100 models, else best]",
         ),
     ] = None,
+    baseline: Annotated[
+        str | None, options.option("MODEL", "The same as --against, for a gate.")
+    ] = None,
+    fail_if_worse: Annotated[
+        str | None,
+        options.option(
+            "METRIC",
+            "Exit with 1 if a model is worse than the baseline, the chance being at least --level.",
+            options.checked_metrics,
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        options.option("SHARE", "Worse by more than this share of the baseline, such as 0.01."),
+    ] = None,
     paired: Annotated[
         bool | None,
         options.option(
@@ -54,17 +71,23 @@ def compare_command(
             "--paired/--unpaired",
         ),
     ] = None,
+    across: Annotated[
+        str | None,
+        options.option(
+            "COLUMN", "The column that names the data set: compare means over data sets, too."
+        ),
+    ] = None,
     column: options.Columns = None,
     rows: options.Rows = None,
     ties: options.Ties = "random",
     rng: options.Rng = 0,
     print_sql: options.PrintSql = None,
-) -> Comparison | str:
+) -> Comparison | Across | str:
     """Compare models by their sampled ranks: which one is better, and how sure that is.
 
     Give a file for each model, which it is named by (or NAME=FILE), or one table of all of them.
     Models are compared user by user where there is a column `user`, or files have equally many
-    rows.
+    rows. A name that is given twice, or a column `run`, has several runs (training seeds).
 
     **Examples**
 
@@ -74,16 +97,35 @@ def compare_command(
 
     `unsample compare runs.parquet --items 3706 --sampled 99 --candidates unseen --json`
 
+    `unsample compare EASE=ease.csv VAE=vae-1.csv VAE=vae-2.csv VAE=vae-3.csv --items 3706
+    --sampled 99`
+
+    `unsample compare base.csv new.csv --items 3706 --sampled 99 --baseline base --fail-if-worse
+    NDCG@10 --margin 0.01`
+
+    `unsample compare benchmark.parquet --across dataset --candidates unseen -m NDCG@10`
+
     `unsample compare sweep.parquet --by run --items 3706 --sampled 99 --against baseline`
     """
-    source: Any = files if print_sql else options.sources(files)
+    source: Any = files if print_sql else options.sources(files, runs=True)
     read = options.reading(column, rows, ties, rng)
     if print_sql is not None:
         design = {"items": items, "sampled": sampled, "replacement": replacement, "rng": rng}
         return options.query(print_sql, files, read, by=by or "model", pair=True, **design)
+    if baseline and against:
+        raise InputError("baseline and against must not be given together; leave out one of them")
+    if fail_if_worse and across:
+        raise InputError("across must be left out with fail_if_worse: a gate is for one data set")
+    if fail_if_worse and not baseline:
+        raise InputError("baseline must be given with fail_if_worse: the model to be compared with")
+    if margin is not None and not fail_if_worse:
+        raise InputError("margin must be left out without fail_if_worse METRIC")
     from unsample.answers import DEFAULT_METRICS, compare
 
-    return compare(
+    if fail_if_worse and fail_if_worse not in (metrics or ()):
+        metrics = [*(metrics or ()), fail_if_worse]
+    call: Any = compare  # what it returns depends on across
+    result = call(
         source,
         items=items,
         sampled=sampled,
@@ -97,6 +139,12 @@ def compare_command(
         read=read,
         level=level,
         correction=correction,
-        against=against,
+        against=baseline or against,
         paired=paired,
+        across=across,
     )
+    if fail_if_worse:
+        gate = result.gate(fail_if_worse, margin=margin or 0.0)
+        result = dataclasses.replace(result, gated=gate)
+    found: Comparison | Across = result
+    return found

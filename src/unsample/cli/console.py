@@ -169,6 +169,9 @@ def _show(
             log.warning("%s", text)
     if problem is not None:
         raise problem
+    gate = getattr(result, "gated", None)
+    if gate is not None and gate.failed:
+        raise typer.Exit(1)
 
 
 def run(build: Callable[[], Callable[[], object]]) -> None:

@@ -256,14 +256,22 @@ Files = Annotated[
 ]
 
 
-def sources(words: list[str]) -> Any:
-    """Return the table that files are parts of, or the table of each name; all must be there."""
-    named_words = [word for word in words if _is_named(word)]
-    if named_words:
-        found = named(words, "each model", "NAME=FILE")
-        for source in found.values():
+def sources(words: list[str], *, runs: bool = False) -> Any:
+    """Return the table that files are parts of, or the table of each name; all must be there.
+
+    With ``runs``, a name that is given several times has a table for each of its runs.
+    """
+    if any(map(_is_named, words)):
+        form = ("each model", "NAME=FILE")
+        pairs = [named([word], *form) for word in words] if runs else [named(words, *form)]
+        found: dict[str, list[str]] = {}
+        for name, source in (pair for each in pairs for pair in each.items()):
             check_source(source)
-        return found
+            found.setdefault(name, []).append(source)
+        return {
+            name: each[0] if len(each) == 1 else [[run] for run in each]
+            for name, each in found.items()
+        }
     for word in words:
         check_source(word)
     return words[0] if len(words) == 1 else words

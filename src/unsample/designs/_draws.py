@@ -240,7 +240,8 @@ class _Foreseen:
         """Return the size of each stratum times its spread, relative to the metric."""
         sizes = np.array([len(each) for each in self.most])
         total = self.sure + sum(float(each.sum()) for each in self.most) - float(sizes @ self.mean)
-        return np.asarray(sizes * np.sqrt(self.variance) / max(abs(total), 1e-300))
+        # A pilot may show nothing but zeros: then strata count by their spread alone.
+        return np.asarray(sizes * np.sqrt(self.variance) / max(abs(total), 1e-9 * self.weight))
 
     def half_width(self, draws: IntArray, level: float) -> float:
         """Return half the width of the interval relative to the value, after so many draws."""

@@ -14,14 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from unsample._gone import no_attribute
 
-#: Name -> the module that holds it (None: the name is a module itself).
-_SURFACE = {
-    "datasets": None,
-    "load_ranks": "datasets",
-    "paper": None,
-    "recommenders": None,
-}
-
 __all__ = ["datasets", "load_ranks", "paper", "recommenders"]
 
 if TYPE_CHECKING:
@@ -30,12 +22,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _SURFACE:
+    if name not in __all__:
         raise no_attribute("unsample.lab", name)
-    module = importlib.import_module(f"unsample.lab.{_SURFACE[name] or name}")
-    value = module if _SURFACE[name] is None else getattr(module, name)
-    globals()[name] = value
-    return value
+    if name == "load_ranks":
+        return importlib.import_module("unsample.lab.datasets").load_ranks
+    return importlib.import_module(f"unsample.lab.{name}")
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The laboratory's own command: ``python -m unsample.lab fetch|train|bank``."""
+"""The laboratory's own command: ``python -m unsample.lab fetch|train|bank|learn``."""
 
 from __future__ import annotations
 
@@ -6,23 +6,17 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
-
 from unsample._files import check_writable
-from unsample.answers import prior_kind
+from unsample.answers import PRIOR_KINDS, prior_kind
 from unsample.cli import start
 from unsample.cli.console import progress_bar, say
-from unsample.errors import FileError
 from unsample.lab import datasets
-from unsample.lab._train import train
-from unsample.lab.bank import load_bank, read_folder
-from unsample.lab.recommenders import REGISTRY, create
+from unsample.lab._train import load_trained, train
+from unsample.lab.bank import load_bank
+from unsample.lab.recommenders import REGISTRY
 from unsample.metrics import NDCG
 from unsample.prior import Prior
 from unsample.tables import read_full_ranks
-
-#: Endings of files that may hold ranks.
-_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".npz", ".gz", ".xz", ".txt")
 
 
 def main() -> None:
@@ -33,7 +27,7 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m unsample.lab", description=__doc__)
-    verbs = parser.add_subparsers(required=True, metavar="fetch|train|bank")
+    verbs = parser.add_subparsers(required=True, metavar="fetch|train|bank|learn")
 
     fetch = verbs.add_parser("fetch", help="download a data set, or list those there are")
     fetch.add_argument("name", nargs="?", choices=datasets.names())
@@ -44,26 +38,17 @@ def _parser() -> argparse.ArgumentParser:
     trained.add_argument("model", choices=sorted(REGISTRY))
     trained.add_argument("--out", type=Path, default=Path("ranks"), help="folder, gets NAME.npz")
     trained.add_argument("--device", default="cpu", help="where networks learn")
-    trained.add_argument(
-        "--validate", action="store_true", help="choose the epochs by validation pairs"
-    )
     trained.set_defaults(do=_train)
 
     bank = verbs.add_parser("bank", help="the rank sets that the prior is learned from")
     bank.set_defaults(do=_list_bank)
-    parts = bank.add_subparsers(metavar="add|learn")
-    add = parts.add_parser("add", help="write the bank with a folder of full ranks added")
-    add.add_argument("folder", type=Path, help="folder of NAME.npz, as train writes them")
-    add.add_argument("--out", type=Path, required=True, help="the new bank, .npz")
-    add.set_defaults(do=_add_to_bank)
-    learn = parts.add_parser("learn", help="learn a prior from full ranks of your own models")
-    learn.add_argument("folder", type=Path, help="folder of files with a column rank, one a model")
+
+    learn = verbs.add_parser("learn", help="learn a prior from full ranks of your own models")
+    learn.add_argument("files", nargs="+", help="one file a model, with a column rank")
     learn.add_argument("--items", type=int, required=True, help="items in the full catalogue")
     learn.add_argument("--out", type=Path, required=True, help="where to write the prior")
     learn.add_argument("--candidates", choices=datasets.CANDIDATES, default="unseen")
-    learn.add_argument(
-        "--kind", choices=("recommendation", "repeats", "graph"), default="recommendation"
-    )
+    learn.add_argument("--kind", choices=PRIOR_KINDS, default="recommendation")
     learn.set_defaults(do=_learn)
     return parser
 
@@ -81,21 +66,15 @@ def _fetch(chosen: argparse.Namespace) -> None:
 
 
 def _train(chosen: argparse.Namespace) -> None:
-    create(chosen.model)
     with progress_bar(f"training {chosen.model}") as progress:
-        found = train(
-            chosen.name,
-            chosen.model,
-            validate=chosen.validate,
-            device=chosen.device,
-            progress=progress,
-        )
-    path = found.save(chosen.out)
-    ndcg = (NDCG @ 10).weights(found.ranks["unseen"], found.split["items"]).mean()
-    against = found.model.get("published_negatives_HR@10")
-    say(f"NDCG@10 {ndcg:.4f}, unseen candidates, {found.model['seconds']:.0f} s")
-    if against is not None:
-        say(f"HR@10 against the published negatives {against:.4f}")
+        path = train(chosen.name, chosen.model, chosen.out, device=chosen.device, progress=progress)
+    found = load_trained(chosen.out, chosen.name, chosen.model, candidates="unseen")
+    assert found is not None
+    made = found.provenance["recommenders"][chosen.model]
+    ndcg = (NDCG @ 10).weights(found.ranks, found.provenance["items"]).mean()
+    say(f"NDCG@10 {ndcg:.4f}, unseen candidates, {made['seconds']:.0f} s")
+    if "published_negatives_HR@10" in made:
+        say(f"HR@10 against the published negatives {made['published_negatives_HR@10']:.4f}")
     say(str(path))
 
 
@@ -105,26 +84,12 @@ def _list_bank(_: argparse.Namespace) -> None:
         say(f"{dataset:18} {group:10} {family:18} {number:3} rank sets")
 
 
-def _add_to_bank(chosen: argparse.Namespace) -> None:
-    check_writable(chosen.out)
-    added = read_folder(chosen.folder)
-    bank = load_bank().add(added)
-    bank.save(chosen.out)
-    say(f"{len(added)} rank sets added, {len(bank)} in {chosen.out}")
-
-
 def _learn(chosen: argparse.Namespace) -> None:
     check_writable(chosen.out)
-    paths = sorted(path for path in chosen.folder.glob("*") if path.suffix in _SUFFIXES)
-    if not paths:
-        raise FileError(
-            f"folder must hold files of full ranks ({', '.join(_SUFFIXES)}), got none in "
-            f"{str(chosen.folder)!r}; put one for each model there"
-        )
-    ranks = [np.asarray(read_full_ranks(str(path), items=chosen.items).ranks) for path in paths]
+    ranks = [read_full_ranks(path, items=chosen.items).ranks for path in chosen.files]
     kind = prior_kind(chosen.kind, chosen.candidates) or chosen.candidates
     Prior.learn(ranks, items=chosen.items, kind=kind).save(chosen.out)
-    say(f"learned from {len(paths)} models; use it with --prior {chosen.out}")
+    say(f"learned from {len(ranks)} models; use it with --prior {chosen.out}")
 
 
 if __name__ == "__main__":

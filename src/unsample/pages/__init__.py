@@ -15,6 +15,7 @@ from unsample.pages._charts import LineChart, LineView, Series
 from unsample.pages._html import Page, Part, as_html, page, write_html
 from unsample.pages._paper import cited, paper
 from unsample.pages._plots import (
+    plot_across,
     plot_comparison,
     plot_distribution,
     plot_estimates,
@@ -43,6 +44,7 @@ __all__ = [
     "cited",
     "page",
     "paper",
+    "plot_across",
     "plot_comparison",
     "plot_distribution",
     "plot_estimates",

@@ -120,6 +120,8 @@ class IntervalRow:
     note: str = ""
     #: ``"sure"`` or ``"unsure"``, which the page marks by colour and by shape.
     health: str = "sure"
+    #: Values that the row sums up, drawn as small marks.
+    marks: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,8 @@ class IntervalChart:
     #: What the two healths are called in the legend.
     sure: str = "interval"
     unsure: str = "interval is the bounds"
+    #: What the wider range is called.
+    wider: str = "bounds"
 
 
 Chart: TypeAlias = LineChart | IntervalChart

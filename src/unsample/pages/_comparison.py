@@ -43,7 +43,7 @@ def _(result: Comparison) -> Sheet:
     }
     first, *others = comparison_title(shown)
     return Sheet(
-        title=(f"{len(result.models)} models, {first}", *others),
+        title=(f"{len(result.models)} models, {runs_in_words(shown)}{first}", *others),
         verdicts=result.sentences(),
         tables=(
             Table.of(shown.standings, standings, "Models", "standing-table"),
@@ -68,6 +68,8 @@ def comparison_notes(result: Comparison, shown: Comparison) -> tuple[str, ...]:
         sure += f", corrected for the pairs ({result.correction})"
     text = "best: the chance of being the best; chance: that a is better than b; a winner has"
     notes = [f"{text} {sure}"]
+    if result.runs and set(result.runs.values()) == {1}:
+        notes[0] += "; one run of each model: training chance is not in it"
     if shown is not result:
         left_out = (
             f"... the highest estimates of {len(result.models):,} models; the JSON output and "
@@ -107,6 +109,15 @@ def comparison_title(shown: Comparison) -> tuple[str, ...]:
     return (f"{heading(next(iter(held.values())))}, compared {shown.pairing}",)
 
 
+def runs_in_words(shown: Comparison) -> str:
+    """Return how many runs models have, in front of what each of them is based on."""
+    counts = [shown.runs.get(name, 1) for name in shown.models]
+    if set(counts) == {1}:
+        return ""
+    each = str(counts[0]) if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
+    return f"{each} runs of each, a run of "
+
+
 def chance(value: float | None) -> Number:
     """Return a chance in per cent, or nothing where it is withheld."""
     if value is None:
@@ -126,18 +137,20 @@ def _(result: Comparison) -> Page:
     said, shown = sheet(result), result.excerpt()
     first = next(iter(result.estimates.values()))
     models = estimates_chart(shown.estimates, result.level, highest_first=True)
-    alone = models.caption
+    caption = models.caption
     if result.paired:
-        alone += (
+        caption += (
             " Intervals that overlap may still belong to models that are told apart, for "
             "differences are taken user by user."
         )
-    models = replace(models, title="Each model by itself", caption=alone)
+    models = replace(models, title="Each model by itself", caption=caption)
     # More curves no eye can follow, and each needs linear programs at every K.
     highest = dict.fromkeys(row.model for row in shown.standings)
-    curves = {name: shown.estimates[name] for name in list(highest)[:_MOST_CURVES]}
+    alone = [name for name in highest if result.runs.get(name, 1) == 1]
+    curves = {name: shown.estimates[name] for name in alone[:_MOST_CURVES]}
     settings = {
         "Models": f"{len(result.models):,}; in tables and charts: {', '.join(shown.models)}",
+        "Runs": ", ".join(f"{name} {count}" for name, count in result.runs.items()),
         "Compared": result.pairing,
         "Pairs": result.against,
         "Curves": ", ".join(curves),
@@ -154,7 +167,7 @@ def _(result: Comparison) -> Page:
         parts=(
             Part("verdicts", "Differences", (differences_chart(result),), (differences,)),
             Part("standings", "Models", (models,), (standings,)),
-            *curve_parts(curves, result.level),
+            *(curve_parts(curves, result.level) if curves else ()),
         ),
         about=first,
         words="comparison",

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_integer, import_extra
 from unsample._files import write_atomically
-from unsample.answers import Comparison, Estimates, Plan, exact
+from unsample.answers import Across, Comparison, Estimates, Plan, exact
 from unsample.errors import FileError, InputError
+from unsample.pages._across import means_chart
 from unsample.pages._charts import (
     IntervalChart,
     IntervalView,
@@ -123,13 +124,35 @@ def plot_comparison(
     those with the highest estimates are shown.
     """
     chart = differences_chart(result)
+    view = _view_of(chart, metric)
+    axes = _draw_intervals(chart, view, ax)
+    axes.set_xlabel(f"difference of {view.name} with its {100 * result.level:g} % interval")
+    return axes
+
+
+def _view_of(chart: IntervalChart, metric: str | None) -> IntervalView:
+    """Return the view of a metric, by default the first."""
     wanted = _metrics.parse(chart.views[0].name if metric is None else metric)
     found = [view for view in chart.views if _metrics.parse(view.name).same_as(wanted)]
     if not found:
         names = ", ".join(view.name for view in chart.views)
         raise InputError(f"metric must be one that was compared ({names}), got {metric!r}")
-    axes = _draw_intervals(chart, found[0], ax)
-    axes.set_xlabel(f"difference of {found[0].name} with its {100 * result.level:g} % interval")
+    return found[0]
+
+
+def plot_across(result: Across, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
+    """Plot the mean of each model over data sets, with these as small marks.
+
+    ``metric`` is the one to show, by default the first that was compared.
+    """
+    chart = means_chart(result)
+    view = _view_of(chart, metric)
+    axes = _draw_intervals(chart, view, ax)
+    for place, row in enumerate(view.rows):
+        axes.plot(row.marks, [place] * len(row.marks), "|", color=_COLOURS[0], ms=9)
+    axes.set_xlabel(
+        f"{view.name}: data sets, their mean, and its {100 * result.level:g} % interval"
+    )
     return axes
 
 

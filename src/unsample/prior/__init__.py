@@ -22,6 +22,10 @@ its logarithm. Its error for *users like these* is that of theta and of the cell
 for *these users* it is that of theta and of what cells leave open of their own ranks. Where a
 sample shows a metric (K >= N/n) nothing of the prior is left, and the error is that of a mean.
 
+**Runs** of a model are averaged (`Law.averaged`): users are counted as above, what the prior leaves
+open of a model's own curve is the same in all its runs, and the spread of the runs is a further
+part with as many degrees of freedom as there are runs, less one.
+
 **Kinds** (``"unseen"``, ``"all"``, ``"repeats"``, ``"graph"``) that may be are mixed once, by their
 evidence. **Factors**, two for each kind, are chosen so that intervals of 95 % hold for 95 % of data
 sets and models that were left out, and so do those of differences (``benchmarks/calibration.py``).
@@ -38,7 +42,18 @@ the bounds (``sources``). A heap of targets above rank N/n is not seen by any sa
 True
 """
 
-from unsample.prior._law import ALONE, BOUNDS, CAUTION, PRIOR, Difference, Law, t_law
+from unsample.prior._law import (
+    ALONE,
+    BOUNDS,
+    CAUTION,
+    PRIOR,
+    Difference,
+    Law,
+    cautious,
+    runs_apart,
+    t_law,
+    with_runs,
+)
 from unsample.prior._learn import Gaussian, History, Learned
 from unsample.prior._numbers import Numbers
 from unsample.prior._posterior import FEWEST_USERS, Posterior
@@ -59,6 +74,9 @@ __all__ = [
     "Numbers",
     "Posterior",
     "Prior",
+    "cautious",
+    "runs_apart",
     "shipped",
     "t_law",
+    "with_runs",
 ]

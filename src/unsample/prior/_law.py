@@ -7,11 +7,17 @@ interval of a metric that the sample shows is that of a mean.
 
 A chance of 95 % is an end of a two-sided 90 % interval. Two equal models would have one in one of
 ten trials. So the users' part counts (1.96/1.645)^2 times in comparisons: one in twenty.
+
+Of several runs of a model, `Law.averaged` gives the law of their mean, and the spread of the runs
+is a part of it, with as many degrees of freedom as there are runs, less one. Squared ends of such
+parts are added (Banerjee, Sankhya 1960), which holds the level whatever their true shares are.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,6 +32,8 @@ FREEDOM = 5.0
 CAUTION = (1.959964 / 1.644854) ** 2
 #: Points for differences, and draws for the chance of being the best.
 _NODES, _DRAWS = 400, 1 << 14
+#: Where the ends of a sum of t laws are those of one t law.
+_ENDS = (0.95, 0.995)
 #: The name of a model that came without one, and where intervals come from.
 ALONE, PRIOR, BOUNDS = "model", "prior", "bounds"
 
@@ -36,7 +44,8 @@ class Law:
 
     ``common`` (models x models) and ``own`` (models) are the squared scales of the prior's parts,
     ``users`` is the variance that comes from the targets at hand, and ``most`` the largest possible
-    value of each model. ``sources`` says whose interval must be the bounds instead.
+    value of each model. ``sources`` says whose interval must be the bounds instead. ``runs`` are
+    the squared scale that comes from the spread of each model's runs, and its freedom.
     """
 
     names: tuple[str, ...]
@@ -46,6 +55,7 @@ class Law:
     users: FloatArray
     most: FloatArray
     sources: tuple[str, ...]
+    runs: tuple[tuple[float, float], ...] = ()
 
     @property
     def prior(self) -> FloatArray:
@@ -62,11 +72,44 @@ class Law:
         from scipy.special import stdtrit
 
         at = self._number(name)
-        scale, freedom = t_law(self.prior[at, at], self.users[at, at])
+        scale, freedom = self.spread(name)
         reach = float(stdtrit(freedom, 0.5 + check_level(level) / 2.0) * scale)
         ends = np.exp(self.mean[at] + np.array([-reach, reach]))
         low, high = np.minimum(ends, self.most[at]).tolist()
         return low, high
+
+    def spread(self, name: str = ALONE) -> tuple[float, float]:
+        """Return scale and freedom of the logarithm of a model's metric."""
+        at = self._number(name)
+        scale, freedom = t_law(self.prior[at, at], self.users[at, at])
+        return with_runs(float(scale), float(freedom), self.runs[at : at + 1])
+
+    def averaged(self, runs: Mapping[str, Sequence[str]]) -> Law:
+        """Return the law of models, given which of the names are the runs of each.
+
+        What the prior says of a model's own curve is the same for all its runs.
+        """
+        values, shares = np.exp(self.mean), np.zeros((len(runs), len(self.names)))
+        mean, most, between, sources = [], [], [], []
+        for row, names in zip(shares, runs.values(), strict=True):
+            at = [self._number(name) for name in names]
+            row[at] = values[at] / values[at].sum()
+            mean.append(math.log(values[at].mean()))
+            most.append(float(self.most[at].mean()))
+            found = [self.sources[place] for place in at]
+            sources.append(BOUNDS if BOUNDS in found else found[0])
+            ratio = values[at] / values[at].mean()
+            between.append(runs_apart(ratio, self.users[np.ix_(at, at)]))
+        return Law(
+            tuple(runs),
+            np.array(mean),
+            shares @ self.common @ shares.T,
+            (shares @ np.sqrt(self.own)) ** 2,
+            shares @ self.users @ shares.T,
+            np.array(most),
+            tuple(sources),
+            tuple(between),
+        )
 
     def source(self, name: str = ALONE) -> str:
         """Return where the interval comes from: ``"prior"``, or ``"bounds"``."""
@@ -76,7 +119,8 @@ class Law:
         """Return the law of the first model's metric less the second's."""
         pair = [self._number(a), self._number(b)]
         both = np.ix_(pair, pair)
-        return Difference(self.mean[pair], self.prior[both], CAUTION * self.users[both])
+        runs = tuple(cautious(*self.runs[at]) for at in pair) if self.runs else ()
+        return Difference(self.mean[pair], self.prior[both], CAUTION * self.users[both], runs)
 
     def chance(self, a: str, b: str) -> float:
         """Return the chance that the first model's metric is the greater one."""
@@ -89,6 +133,8 @@ class Law:
         rng = np.random.default_rng(33)
         tails = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, size=(_DRAWS, 1)))
         drawn = self.mean + tails * _normal(self.prior, rng) + _normal(CAUTION * self.users, rng)
+        for at, (square, freedom) in enumerate(itertools.starmap(cautious, self.runs)):
+            drawn[:, at] += math.sqrt(square) * rng.standard_t(freedom, size=_DRAWS)
         top = drawn == drawn.max(axis=1, keepdims=True)
         share = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
         for at, a in enumerate(self.names):
@@ -114,6 +160,8 @@ class Difference:
     mean: FloatArray
     prior: FloatArray
     users: FloatArray
+    #: Squared scale and freedom of what comes from the runs of each of both.
+    runs: tuple[tuple[float, float], ...] = ()
 
     @property
     def value(self) -> float:
@@ -123,13 +171,17 @@ class Difference:
     @property
     def chance(self) -> float:
         """Return the chance that the difference is positive: one half where nothing tells."""
-        return 1.0 - float(self.cdf(np.zeros(1))[0])
+        return 1.0 - self.below(0.0)
+
+    def below(self, value: float) -> float:
+        """Return the chance that the difference is less than this."""
+        return float(self.cdf(np.array([value]))[0])
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the interval of the difference."""
         tail = (1.0 - check_level(level)) / 2.0
         wanted = np.array([tail, 1.0 - tail])
-        at_zero = float(self.cdf(np.zeros(1))[0])
+        at_zero = self.below(0.0)
         # Start on the side of zero where the end is, then away from it until it is passed.
         side = np.where(wanted > at_zero, 1.0, -1.0)
         near, far = np.zeros(2), side * float(np.exp(self.mean.max()))
@@ -159,11 +211,13 @@ class Difference:
 
         apart, ones = np.array([1.0, -1.0]), np.ones(2)
         found = t_law(apart @ self.prior @ apart, apart @ self.users @ apart)
-        scale, nu = float(found[0]), float(found[1])
+        scale, nu = with_runs(float(found[0]), float(found[1]), self.runs)
         total = self.prior * (FREEDOM / (FREEDOM - 2.0)) + self.users
+        if self.runs:
+            total = total + np.diag([square for square, _ in self.runs])
         of_sum, both = float(ones @ total @ ones), float(ones @ total @ apart)
         # The sum's law has the freedom of the difference's, which is the one that matters.
-        narrowed = (nu - 2.0) / nu
+        narrowed = scale**2 / max(float(apart @ total @ apart), 1e-300)
         slope = both / of_sum if of_sum > 0 else 0.0
         left = max(scale**2 - narrowed * slope * both, 0.0)
         nodes = _nodes(round(nu, 6))
@@ -181,6 +235,61 @@ def t_law(prior: npt.ArrayLike, users: npt.ArrayLike) -> tuple[FloatArray, Float
     share = np.maximum(part / np.maximum(total, 1e-300), 1e-2)
     freedom = FREEDOM - 1.0 + share**-2.0
     return np.sqrt(total * (freedom - 2.0) / freedom), np.asarray(freedom)
+
+
+def runs_apart(values: FloatArray, users: FloatArray) -> tuple[float, float]:
+    """Return what the spread of runs adds to the error of their mean: squared scale and freedom.
+
+    ``users`` is the covariance that users give the runs, and is counted already. The spread shows
+    the part of it that runs do not have in common once more; that much is taken off, but never more
+    than leaves the end of an interval where the spread alone puts it.
+    """
+    from scipy.special import stdtrit
+
+    count = len(values)
+    if count < 2:
+        return 0.0, 1.0
+    alone = float(np.trace(users)) / count
+    alone -= (float(users.sum()) - float(np.trace(users))) / (count * (count - 1))
+    few = (float(stdtrit(count - 1, 0.975)) / 1.959964) ** 2
+    spread = float(np.var(values, ddof=1))
+    return max(spread - max(alone, 0.0) / few, 0.0) / count, count - 1.0
+
+
+def cautious(square: float, freedom: float) -> tuple[float, float]:
+    """Return a part of a t law as it counts in comparisons: as `CAUTION`, with few degrees."""
+    from scipy.special import stdtrit
+
+    return square * float(stdtrit(freedom, 0.975) / stdtrit(freedom, 0.95)) ** 2, freedom
+
+
+def with_runs(
+    scale: float, freedom: float, runs: Iterable[tuple[float, float]]
+) -> tuple[float, float]:
+    """Return scale and freedom of a t law to which the parts of runs are added."""
+    from scipy.special import stdtrit
+
+    parts = [(square, nu) for square, nu in runs if square > 0.0]
+    if not parts:
+        return scale, freedom
+    parts.append((scale**2, freedom))
+    near, far = (
+        math.sqrt(sum(square * float(stdtrit(nu, end)) ** 2 for square, nu in parts))
+        for end in _ENDS
+    )
+    # Of a t law, the further the ends are from each other, the fewer degrees of freedom.
+    degrees, ratios = _ratios()
+    joined = float(np.interp(-far / near, -ratios, degrees))
+    return near / float(stdtrit(joined, _ENDS[0])), joined
+
+
+@lru_cache(maxsize=1)
+def _ratios() -> tuple[FloatArray, FloatArray]:
+    """Return degrees of freedom, and how far apart the ends of such t laws are."""
+    from scipy.special import stdtrit
+
+    degrees = np.geomspace(1.0, 1e5, 2_000)
+    return degrees, np.asarray(stdtrit(degrees, _ENDS[1]) / stdtrit(degrees, _ENDS[0]))
 
 
 def _normal(covariance: FloatArray, rng: np.random.Generator) -> FloatArray:

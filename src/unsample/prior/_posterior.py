@@ -53,13 +53,14 @@ class Fitted:
     """One model under one kind: a curve for each stratum, and how well they fit.
 
     ``deviance`` is that of the cells, and of the mode under the prior. Where the data are like
-    those of the bank, it is about ``freedom``.
+    those of the bank, it has the mean ``freedom`` and the variance ``chance``.
     """
 
     curves: tuple[Curve, ...]
     evidence: float
     deviance: float = 0.0
     freedom: float = 0.0
+    chance: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +286,7 @@ class Posterior:
 
 def _fit(seen: Seen, learned: Learned) -> Fitted:
     """Return the curves of a model under one kind."""
-    curves, evidence, deviance, freedom = [], 0.0, 0.0, 0.0
+    curves, evidence, deviance, freedom, chance = [], 0.0, 0.0, 0.0, 0.0
     for stratum in seen.strata:
         targets = max(stratum.part * seen.independent, _TINY)
         density = LogDensity(
@@ -306,15 +307,35 @@ def _fit(seen: Seen, learned: Learned) -> Fitted:
         ratio = np.log(stratum.shares[some] / mixture[some])
         deviance += 2.0 * targets * float(stratum.shares[some] @ ratio)
         deviance += float(fit.coefficients[0] @ fit.coefficients[0])
-        freedom += len(stratum.shares) - 1.0
-    return Fitted(tuple(curves), evidence, deviance, freedom)
+        own = len(stratum.shares) - 1.0
+        mean, square = _of_items(seen, targets, np.maximum(mixture, stratum.shares), curves[-1])
+        freedom += own + mean
+        chance += 2.0 * (own + 2.0 * mean + square)
+    return Fitted(tuple(curves), evidence, deviance, freedom, chance)
+
+
+def _of_items(
+    seen: Seen, targets: float, expected: FloatArray, curve: Curve
+) -> tuple[float, float]:
+    """Return what a draw of shared items adds to the mean of the deviance, and to its variance.
+
+    The deviance is about x' Q x, where x are differences of shares in standard errors of single
+    targets, and Q = I - J H^-1 J' takes out what the curve follows. x has the covariance
+    Q^-1 under the prior, and that of the items besides.
+    """
+    if seen.items is None:
+        return 0.0, 0.0
+    width = np.sqrt(targets / expected)
+    slopes = np.sqrt(targets * expected)[:, None] * curve.scores
+    left = np.eye(len(expected)) - slopes @ curve.inverse @ slopes.T
+    added = left @ (seen.items.covariance / seen.total**2 * np.outer(width, width))
+    return max(float(np.trace(added)), 0.0), max(float((added * added.T).sum()), 0.0)
 
 
 def _source(seen: Seen, fitted: tuple[Fitted, ...], unlike: float) -> str:
     """Return ``"bounds"`` where users are few, or data unlike those of the bank under any kind."""
     strange = all(
-        each.deviance - each.freedom - _CHANCE * math.sqrt(2.0 * each.freedom)
-        > unlike * seen.independent
+        each.deviance - each.freedom - _CHANCE * math.sqrt(each.chance) > unlike * seen.independent
         for each in fitted
     )
     unknown = seen.shared and seen.items is None

@@ -16,10 +16,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import bdtr
 
 from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.estimators._observed import Observed, _condensed_ranges
-from unsample.evidence import PairCounts, RankCounts, size_ranges
+from unsample.evidence import ItemCounts, PairCounts, RankCounts, size_ranges
 from unsample.law import RankGrid
 from unsample.metrics import Metric
 
@@ -93,6 +94,7 @@ class SharedItems:
 
     ``noise`` (cells x cells) is the part of their squares that comes from each target's own noise:
     the spread over users has it as well. ``left`` is the share of the catalogue not drawn.
+    ``covariance`` (cells x cells) is that of the cells' weights over draws of items.
     """
 
     names: IntArray
@@ -100,6 +102,7 @@ class SharedItems:
     noise: FloatArray
     drawn: int
     left: float
+    covariance: FloatArray
 
     def changes(self, scores: FloatArray) -> FloatArray:
         """Return what each item adds to the sum of scores of cells: their squares are a variance.
@@ -193,10 +196,29 @@ class Seen:
         last = np.append(first[1:] - 1, shared.sampled + 1)
         ranks = np.arange(1, shared.sampled + 2)
         # Scores of single ranks lie between those of the cells around them.
-        between = np.zeros((len(ranks), len(self.weight)))
+        between, chances = np.zeros((2, len(ranks), len(self.weight)))
         for cell, unit in zip(np.flatnonzero(own), np.eye(len(first)), strict=True):
             between[:, cell] = np.interp(ranks, (first + last) / 2.0, unit)
-        steps = np.diff(between, axis=0)
+        # A target is in a cell by a chance that changes smoothly with the items that beat it.
+        share = (ranks - 1.0)[:, None] / shared.sampled
+        chances[:, own] = np.diff(bdtr(last - 1.0, shared.sampled, share), axis=1, prepend=0.0)
+        names, effects, noise = self._moved(counts, shared, np.diff(between, axis=0))
+        left = 1.0
+        if not counts.replacement:
+            left = max(1.0 - shared.sampled / (counts.largest_catalogue - 1), 0.0)
+        _, smooth, own_noise = self._moved(counts, shared, np.diff(chances, axis=0))
+        mean = smooth.sum(axis=0) / shared.sampled
+        squares = smooth.T @ smooth - shared.sampled * np.outer(mean, mean)
+        covariance = left * (1.0 - 1.0 / shared.sampled) * (squares - own_noise)
+        return SharedItems(names, effects, noise, shared.sampled, left, covariance)
+
+    def _moved(
+        self, counts: RankCounts, shared: ItemCounts, steps: FloatArray
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the items, how each moves weight between cells, and the noise in the squares.
+
+        ``steps`` (ranks x cells) are how a target moves that is one rank lower.
+        """
         names, place = np.unique(shared.item, return_inverse=True)
         effects = np.zeros((len(names), len(self.weight)))
         np.add.at(effects, place.reshape(-1), shared.count[:, None] * steps[shared.rank - 2])
@@ -207,10 +229,7 @@ class Seen:
         beaten = counts.low - 1.0
         noise = squares * beaten * (shared.sampled - beaten) / shared.sampled
         rise = steps[np.maximum(counts.low - 2, 0)] * (counts.low > 1)[:, None]
-        left = 1.0
-        if not counts.replacement:
-            left = max(1.0 - shared.sampled / (counts.largest_catalogue - 1), 0.0)
-        return SharedItems(names, effects, (rise * noise[:, None]).T @ rise, shared.sampled, left)
+        return names, effects, (rise * noise[:, None]).T @ rise
 
     def crossed(self, other: Seen, pairs: PairCounts) -> FloatArray:
         """Return the sums over users of products of what their targets add (cells x cells)."""

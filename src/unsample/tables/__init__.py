@@ -19,15 +19,17 @@ Four kinds of rows are understood:
 Further columns: ``user`` (whose target it is: metrics are those of users, and errors count them),
 ``sampled`` and ``items`` (the design of the row, where designs differ) and ``count`` (how many
 targets a row of ranks or comparisons stands for). All targets of a user's scored rows stand in one
-list, and are compared with the user's other items. A half rank is a tie of two places. A text file
+list, and are compared with the user's other items. ``run`` tells trained copies of a model apart
+where models are compared. A half rank is a tie of two places. A text file
 without a header holds one rank a line. Files that `RankCounts.save` wrote, and tables of counts
 that the query of `sql` gave, are recognised too.
 """
 
-from unsample.tables._layout import ROWS, Read
+from unsample.tables._layout import ROWS, RUN_OF, Read
 from unsample.tables._read import (
     counts_of_partition,
     read_counts,
+    read_data_sets,
     read_full_ranks,
     read_pairs,
     read_targets,
@@ -38,10 +40,12 @@ from unsample.tables._sql import sql
 __all__ = [
     "FILE_MODEL",
     "ROWS",
+    "RUN_OF",
     "Read",
     "counts_of_partition",
     "is_table",
     "read_counts",
+    "read_data_sets",
     "read_full_ranks",
     "read_pairs",
     "read_targets",

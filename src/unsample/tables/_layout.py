@@ -40,7 +40,9 @@ ROLES = tuple(dict.fromkeys(role for kind in COLUMNS.values() for each in kind f
 #: Roles whose columns hold lists.
 LISTS = ("recommended", "relevant")
 #: Roles whose columns hold names; of the last, nobody asked for it, but it may tell models apart.
-NAMES = ("model", "user", "item", "unasked")
+NAMES = ("model", "run", "user", "item", "unasked")
+#: What stands between the names of a model and of its run.
+RUN_OF = "\x1f"
 #: What a column that tells models apart is called, when nobody says so.
 MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
 #: How a number is written; what matches is then read without guessing.
@@ -73,8 +75,9 @@ class Asked:
     replacement: bool = True
     filtered: bool = False
     shared: bool = False
-    #: The kind of rows, where a reader asks for it.
+    #: The kind of rows, where a reader asks for it; whether runs of models are told apart.
     kind: str | None = None
+    runs: bool = False
 
     @classmethod
     def of(cls, items: int | None, sampled: int | None, *how: Any, **more: Any) -> Asked:
@@ -146,6 +149,7 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
         # It used to be read: without it the numbers would silently be others.
         raise GoneError(gone("columns='weight'"))
     needed, optional = COLUMNS[rows]
+    optional += ("run",) if asked.runs else ()
     for role in named:
         check_choice("columns", role, (*needed, *optional))
     chosen = {role: named.get(role, role) for role in (*needed, *optional)}
@@ -154,6 +158,8 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
         if column not in present and role in (*needed, *named, "model"):
             refuse(column)
     there = {role: column for role, column in chosen.items() if column in present}
+    if there.get("run") == asked.by:
+        there.pop("run", None)
     design = {"scores": ("items",), "full ranks": ("items",), "negatives": ()}
     for name in design.get(rows, ("items", "sampled")):
         if name not in asked.given and name not in there:

@@ -26,6 +26,7 @@ from unsample.evidence import (
 from unsample.tables._layout import (
     MODELS,
     ROLES,
+    RUN_OF,
     Asked,
     Columns,
     Layout,
@@ -63,6 +64,7 @@ def read_counts(
     replacement: bool = True,
     filtered: bool = False,
     negatives: str = "own",
+    runs: bool = False,
 ) -> ModelCounts:
     """Count the ranks in a table, inside the engine that holds it where there is one.
 
@@ -90,6 +92,9 @@ def read_counts(
     negatives
         ``"shared"`` where all targets were ranked against one pool of items. Scored rows with a
         column ``item`` tell which item beats which target.
+    runs
+        Whether a column ``run`` tells runs of a model apart, if there is one: names of models then
+        end in `RUN_OF` and the name of the run.
 
     Returns
     -------
@@ -98,9 +103,28 @@ def read_counts(
         ``user``, the counts know how many targets of one user are in which cells.
     """
     shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
-    asked = Asked.of(items, sampled, read, by, replacement, filtered, shared)
+    asked = Asked.of(items, sampled, read, by, replacement, filtered, shared, runs=runs)
     with _opened(source, asked) as reading:
         return reading.counts(pair)
+
+
+def read_data_sets(
+    source: Any, *, across: str, by: str, read: Read, items: Any, sampled: Any, **options: Any
+) -> dict[str, ModelCounts]:
+    """Count the models of a table for each value of the column ``across``, sorted.
+
+    Other parameters are those of `read_counts`. All rows are checked before any is counted.
+    """
+    shared, pair = options.pop("negatives") == "shared", options.pop("pair")
+    asked = Asked.of(items, sampled, read, across, shared=shared, **options)
+    with _opened(source, asked, by) as whole:
+        if whole.counted is not None:
+            raise InputError("across must be a column of ranks, got a table of counts")
+        names = list(whole.counts(False))
+        layout = _layout_of(whole.table, replace(asked, by=by))
+        return {
+            name: _Reading(whole.table.only(across, name), layout).counts(pair) for name in names
+        }
 
 
 def read_targets(
@@ -160,11 +184,12 @@ def counts_of_partition(frame: Any, **options: Any) -> Any:
 
 
 @contextmanager
-def _opened(source: Any, asked: Asked) -> Iterator[_Reading]:
+def _opened(source: Any, asked: Asked, *more: str) -> Iterator[_Reading]:
     """Give a source as it is to be read, as long as it is."""
     with ExitStack() as stack:
         named = [*(asked.read.columns or {}).values(), *([asked.by] if asked.by else [])]
-        table = open_source(source, (*ROLES, *MODELS, *COUNTS, "weight", *named), stack)
+        wanted = (*ROLES, *MODELS, *COUNTS, "weight", *named, *more)
+        table = open_source(source, wanted, stack)
         stack.enter_context(table.told())
         before = _counted_before(table, asked)
         layout = _layout_of(table, asked) if before is None else Layout("ranks", {}, asked)
@@ -231,7 +256,7 @@ class _Reading:
         found = {role: np.concatenate([part[role] for part in parts]) for role in parts[0]}
         if not all(map(len, found.values())):
             raise InputError(f"{self.table.name} has no rows")
-        return _noticed(found, self.layout, self.table.name)
+        return by_run(_noticed(found, self.layout, self.table.name))
 
     def targets(self) -> dict[str, Targets | RankCounts]:
         """Return targets one by one where the table has them."""
@@ -292,6 +317,15 @@ def _noticed(rows: Columns, layout: Layout, name: str) -> Columns:
     return {role: values for role, values in rows.items() if role != "unasked"}
 
 
+def by_run(rows: Columns) -> Columns:
+    """Return rows whose models are told apart by their runs."""
+    if "run" not in rows:
+        return rows
+    rest = {role: values for role, values in rows.items() if role != "run"}
+    joined = [RUN_OF.join(pair) for pair in zip(rows["model"], rows["run"], strict=True)]
+    return rest | {"model": np.array(joined, dtype=np.str_)}
+
+
 class _Counting:
     """A table in its engine, whose distinct rows are checked first."""
 
@@ -319,7 +353,8 @@ class _Counting:
             raise InputError(f"{self.table.name} has no rows")
         clean = checked(raw, self.layout, partial(self._first, raw))
         clean = _noticed(clean | {"times": self.times}, self.layout, self.table.name)
-        self.rows = clean | {"count": clean.pop("times") * clean.get("count", 1)}
+        clean["count"] = clean.pop("times") * clean.get("count", 1)
+        self.rows = by_run(clean)
 
     def _first(self, raw: Columns, bad: list[int]) -> Place:
         """Return the first of some distinct rows, the file in which it occurs, and where."""

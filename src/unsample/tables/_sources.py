@@ -25,7 +25,7 @@ from unsample._archives import DAMAGED, open_plain, read_arrays
 from unsample._checks import import_extra
 from unsample._files import find_files, is_file
 from unsample.errors import FileError, InputError, UnsampleError
-from unsample.tables._layout import Columns
+from unsample.tables._layout import Columns, as_names
 from unsample.tables._sql import DIALECTS
 
 #: Ending of a name -> its format; other names (``.txt``) leave it to the content.
@@ -74,6 +74,22 @@ class Table:
     #: All rows, where the engine has one name for them; and whether reading them twice is slow.
     whole: str | None = None
     slow: bool = False
+
+    def only(self, column: str, value: str) -> Table:
+        """Return the rows that have this value in a column."""
+        if self.engine is None:
+            (part,) = self.parts
+            mine = as_names(part.arrays[column]) == value
+            return replace(
+                self, parts=[replace(part, arrays={n: v[mine] for n, v in part.arrays.items()})]
+            )
+        name, text = self.engine.dialect.name(column), value.replace("'", "''")
+        real = "real" in {part.kinds[column] for part in self.parts}
+        as_text = f"CAST({name} AS {self.engine.dialect.text}) = '{text}'"
+        where = f"WHERE {f'{name} = {text}' if real else as_text}"
+        parts = [replace(p, rows=f"(SELECT * FROM {p.rows} {where})") for p in self.parts]
+        whole = self.whole and f"(SELECT * FROM {self.whole} {where}) AS t"
+        return replace(self, parts=parts, whole=whole)
 
     @contextmanager
     def told(self) -> Iterator[None]:

@@ -13,7 +13,17 @@ from itertools import combinations
 from unsample._checks import check_choice
 from unsample.errors import InputError
 from unsample.evidence import PAIR_KEYS, RANK_STEPS, RANKS_ALONE, SIZE_STEPS, SMALL_CATALOGUE
-from unsample.tables._layout import COLUMNS, LISTS, NUMBER, ROWS, Asked, Layout, Read, find_layout
+from unsample.tables._layout import (
+    COLUMNS,
+    LISTS,
+    NUMBER,
+    ROWS,
+    RUN_OF,
+    Asked,
+    Layout,
+    Read,
+    find_layout,
+)
 
 #: The columns of a table of counts: cells, and pairs of cells where ``bin`` is not null.
 CELL = ("sampled", "items", "low", "high", "relevant", "place")
@@ -139,7 +149,7 @@ class Query:
             if kind == "real":
                 whole = self._as(self._as(column, "whole"), "text")
                 return f"CASE WHEN {column} = FLOOR({column}) THEN {whole} ELSE {text} END"
-            return text if role == "model" else column
+            return text if role in ("model", "run") else column
         if role == "target":
             return f"CASE WHEN LOWER(TRIM({text})) IN ('true', '1', '1.0') THEN 1 ELSE 0 END"
         if kind != "text":
@@ -153,6 +163,8 @@ class Query:
         inner = {"rank": "position", "count": "times"}
         kept = {inner.get(role, role): self.value(role) for role in roles if role in self.layout}
         kept["model"] = self.value("model") if "model" in self.layout else "''"
+        if "run" in self.layout:
+            kept["model"] = f"CONCAT({kept['model']}, '{RUN_OF}', {self.value('run')})"
         number = self.dialect.number if self.layout.scored else "''"
         kept["who"] = self.value("user") if "user" in self.layout else number
         return f"SELECT {_listed(kept)} FROM {self.table}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from unsample._archives import read_arrays
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import IntArray
 from unsample._files import write_atomically
-from unsample.errors import DatasetError, FileError
+from unsample.errors import FileError
 from unsample.law import RankGrid, bin_starts
-from unsample.metrics import Metric
 
 _FORMAT = "unsample rank bank 1"
 #: The first ranks stand alone; a bin below them is so much of its rank wide.
@@ -75,11 +74,6 @@ class RankSet:
         place = (np.arange(len(bins)) - first + 0.5) / self.counts[bins]
         return np.asarray(grid.low[bins] + np.floor(place * grid.width[bins]).astype(np.int64))
 
-    def exact(self, metrics: Sequence[Metric]) -> FloatArray:
-        """Return the metrics, one target a user; exact for K up to 128."""
-        ranks = self.ranks()
-        return np.array([metric.weights(ranks, self.items).mean() for metric in metrics])
-
 
 @dataclass(frozen=True, eq=False)
 class Bank:
@@ -96,9 +90,6 @@ class Bank:
 
     def select(self, **wanted: Any) -> Bank:
         """Return the rank sets whose fields have these values."""
-        known = {item.name for item in fields(RankSet)} - {"counts"}
-        if unknown := sorted(set(wanted) - known):
-            raise DatasetError(f"fields must be among {sorted(known)}, got {unknown}")
         kept = [s for s in self.sets if all(getattr(s, k) == v for k, v in wanted.items())]
         return replace(self, sets=tuple(kept))
 
@@ -127,22 +118,15 @@ class Bank:
         """Read what `save` wrote."""
         with path.open("rb") as file:
             arrays = read_arrays(file, f"the bank {path.name}")
-        try:
-            about = json.loads(arrays["about"].tobytes())
-            _check_format(about["format"])
-            counts, sets, start = arrays["counts"].astype(np.int64), [], 0
-            for each in about["sets"]:
-                stop = start + len(grid_of(each["items"]))
-                sets.append(RankSet(**each, counts=counts[start:stop]))
-                start = stop
-            return cls(tuple(sets), about["sources"])
-        except (KeyError, TypeError, ValueError) as problem:
-            raise FileError(f"{path.name} must hold {_FORMAT}, got {problem}") from problem
-
-
-def _check_format(marker: object) -> None:
-    if marker != _FORMAT:
-        raise ValueError(f"{marker}")
+        about = json.loads(arrays["about"].tobytes()) if "about" in arrays else {}
+        if about.get("format") != _FORMAT:
+            raise FileError(f"{path.name} must hold {_FORMAT}, got {about.get('format')}")
+        counts, sets, start = arrays["counts"].astype(np.int64), [], 0
+        for each in about["sets"]:
+            stop = start + len(grid_of(each["items"]))
+            sets.append(RankSet(**each, counts=counts[start:stop]))
+            start = stop
+        return cls(tuple(sets), about["sources"])
 
 
 def grid_of(items: int) -> RankGrid:

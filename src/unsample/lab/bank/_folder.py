@@ -2,8 +2,8 @@
 
 ``NAME.npz`` holds ``items`` (N), ``n_seen`` (training items of each target's user), optionally
 ``repeat`` (the target is itself a training item), and ranks ``MODEL_1`` with training items
-excluded and ``MODEL_0`` with them kept. ``about.toml`` beside them, or the one in this package,
-says for each name its group, family, source, licence, and whether it is a graph or partial.
+excluded and ``MODEL_0`` with them kept. ``about.toml`` in this package says for each name its
+group, family, source, licence, and whether it is a graph or partial.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def read_folder(folder: Path) -> Bank:
     paths = sorted(folder.glob("*.npz"))
     if not paths:
         raise FileError(f"folder must hold NAME.npz files with ranks, got none in {folder.name!r}")
-    table = _about(folder)
+    table = _about()
     sets: list[RankSet] = []
     sources = {}
     for path in paths:
@@ -47,7 +47,7 @@ def read_folder(folder: Path) -> Bank:
 def bundled_sets() -> Bank:
     """Return the histograms of the ranks that are shipped user by user."""
     sets, sources = [], {}
-    table = _about(None)
+    table = _about()
     for dataset, models in bundled_ranks().items():
         entry = table[dataset]
         for model in models:
@@ -69,7 +69,7 @@ def _sets(name: str, entry: Mapping[str, Any], arrays: Mapping[str, Any]) -> Ite
     graph = bool(entry.get("graph", False))
     for key, values in sorted(arrays.items()):
         model, _, protocol = key.rpartition("_")
-        if protocol not in _PROTOCOLS or not model or key == "n_seen":
+        if protocol not in _PROTOCOLS or not model:
             continue
         candidates = _PROTOCOLS[protocol]
         if graph and candidates == "all":
@@ -96,10 +96,6 @@ def _source(entry: Mapping[str, Any]) -> dict[str, str]:
     return {key: entry.get(key, "") for key in ("source", "licence")}
 
 
-def _about(folder: Path | None) -> dict[str, Any]:
+def _about() -> dict[str, Any]:
     text = (files("unsample.lab.bank") / "about.toml").read_text(encoding="utf-8")
-    table = tomllib.loads(text)
-    own = None if folder is None else folder / "about.toml"
-    if own is not None and own.is_file():
-        table |= tomllib.loads(own.read_text(encoding="utf-8"))
-    return table
+    return tomllib.loads(text)

@@ -1,14 +1,14 @@
 """Public data sets of interactions, splits, and bundled ranks.
 
 Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, plain, ``.xz`` or
-``.gz``), and ``UNSAMPLE_CACHE`` to the folder of downloads.
+``.gz``); what is missing is downloaded into it.
 """
 
 from unsample.lab.datasets._bundled import CANDIDATES, ExactRanks, bundled_ranks, load_ranks
 from unsample.lab.datasets._files import fetch
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._load import at_hand, load
-from unsample.lab.datasets._registry import Record, names, record
+from unsample.lab.datasets._registry import names, record
 from unsample.lab.datasets._splits import (
     Split,
     leave_published_out,
@@ -20,7 +20,6 @@ __all__ = [
     "CANDIDATES",
     "ExactRanks",
     "Interactions",
-    "Record",
     "Split",
     "at_hand",
     "bundled_ranks",

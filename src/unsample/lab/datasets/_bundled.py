@@ -65,7 +65,7 @@ def load_ranks(dataset: str, recommender: str, *, candidates: str = "unseen") ->
     entry = provenance[dataset]
     check_choice("recommender", recommender, entry["recommenders"], error=DatasetError)
     check_choice("candidates", candidates, CANDIDATES, error=DatasetError)
-    path = files("unsample.lab.datasets.bundled") / f"{dataset}.npz"
+    path = files("unsample.lab.datasets") / "bundled" / f"{dataset}.npz"
     with path.open("rb") as file:
         arrays = read_arrays(file, f"the ranks of {dataset}")
     ranks = arrays[f"{recommender}.{_ARRAYS[candidates]}"].astype(np.int64)
@@ -86,6 +86,6 @@ def load_ranks(dataset: str, recommender: str, *, candidates: str = "unseen") ->
 
 @cache
 def _provenance() -> dict[str, Any]:
-    path = files("unsample.lab.datasets.bundled") / "provenance.json"
+    path = files("unsample.lab.datasets") / "bundled" / "provenance.json"
     entries: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return entries

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unsample._checks import check_choice
 from unsample.errors import DatasetError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: No file of the registry is larger; where the size is not known, reading stops here.
 _LARGEST_FILE = 1 << 28
@@ -24,22 +22,17 @@ class DataFile:
 
     name: str
     format: str
+    checksum: str
     address: str = ""
     member: str = ""
     size: int = _LARGEST_FILE
-    sha256: str = ""
-    git_blob: str = ""
-
-    @property
-    def checksum(self) -> str:
-        """Return the checksum that is verified, with the kind in front."""
-        return f"sha256:{self.sha256}" if self.sha256 else f"git-blob:{self.git_blob}"
 
     def checksum_of(self, content: bytes) -> str:
         """Return the checksum of ``content``, of the kind that this file is known by."""
-        if self.sha256:
+        if self.checksum.startswith("sha256:"):
             return f"sha256:{hashlib.sha256(content).hexdigest()}"
-        return f"git-blob:{git_blob_id(content)}"
+        blob = b"blob %d\0" % len(content) + content  # what git hashes
+        return f"git-blob:{hashlib.sha1(blob, usedforsecurity=False).hexdigest()}"
 
 
 @dataclass(frozen=True)
@@ -95,16 +88,6 @@ def record(name: str) -> Record:
         ),
         **fields,
     )
-
-
-def git_blob_id(content: bytes) -> str:
-    """Return what ``git hash-object`` prints for a file with this content.
-
-    >>> git_blob_id(b"hello")
-    'b6fc4c620b67d95f953a5c1c1230aaab5db5a1b0'
-    """
-    header = b"blob %d\0" % len(content)
-    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
 def _tables() -> dict[str, Any]:

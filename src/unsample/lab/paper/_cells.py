@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unsample import estimators as _estimators
 from unsample._checks import FloatArray, IntArray
-from unsample.estimators import Observed
+from unsample.estimators import Observed, parse
 from unsample.evidence import RankCounts
-from unsample.lab.paper._spec import Cell, Spec
+from unsample.lab.paper._exhibits import ESTIMATORS, METRICS, SAMPLED, Cell, figures
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import Metric, Recall
 
@@ -34,35 +33,41 @@ class CellResult:
     cdf: dict[str, FloatArray]
 
 
-def compute_cell(spec: Spec, cell: Cell, ranks: IntArray, items: IntArray) -> CellResult:
-    """Sample the targets ``spec.repeats`` times and estimate every metric from each sample."""
-    drawn = draw_sampled_ranks(
-        ranks,
-        items=items,
-        sampled=cell.sampled,
-        rng=cell.seed_sequence(spec.rng),
-        size=(spec.repeats,),
-    )
+def compute_cell(
+    cell: Cell, ranks: IntArray, items: IntArray, *, repeats: int, rng: int
+) -> CellResult:
+    """Sample the targets ``repeats`` times and estimate every metric from each sample."""
+    seed = cell.seed_sequence(rng)
+    drawn = draw_sampled_ranks(ranks, items=items, sampled=cell.sampled, rng=seed, size=(repeats,))
     counts, histograms = count_repeats(drawn, items, cell.sampled)
-    depth, drawn_labels = spec.curve_of(cell)
-    depth = min(depth, int(items.max()))
-    curve = tuple(Recall @ rank for rank in range(1, depth + 1))
-    cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in (*spec.columns, *curve)]
+    labels, depth, drawn_labels = _wanted(cell)
+    curve = tuple(Recall @ rank for rank in range(1, min(depth, int(items.max())) + 1))
+    cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in (*METRICS, *curve)]
     observed = Observed.prepare(counts, resampled=histograms, cutoffs=cutoffs)
     # Row 0 of a batch is all repeats together, which no evaluation has.
     batch = replace(observed, shares=observed.shares[1:])
     values, cdf = {}, {}
-    methods = dict(spec.estimators)
-    for label in spec.labels_of(cell):
-        estimator = _estimators.parse(methods[label])
-        shown = curve if label in drawn_labels and estimator.gives_distribution else ()
-        found = estimator.evaluate(batch, (*spec.columns, *shown)).values
-        values[label] = found[:, : len(spec.columns)]
+    for label in labels:
+        shown = curve if label in drawn_labels else ()
+        found = parse(ESTIMATORS[label]).evaluate(batch, (*METRICS, *shown)).values
+        values[label] = found[:, : len(METRICS)]
         if shown:
-            cdf[label] = found[:, len(spec.columns) :].mean(axis=0)
+            cdf[label] = found[:, len(METRICS) :].mean(axis=0)
     if curve:
         cdf["exact"] = exact_values(ranks, items, curve)
-    return CellResult(exact_values(ranks, items, spec.columns), values, cdf)
+    return CellResult(exact_values(ranks, items, METRICS), values, cdf)
+
+
+def _wanted(cell: Cell) -> tuple[list[str], int, set[str]]:
+    """Return the estimators that a cell needs, and how many ranks of P(R) are drawn for which."""
+    sweeps, curves = (
+        [figure.settings for figure in figures(kind, [cell.dataset]) if cell in figure.cells()]
+        for kind in ("sweep", "distributions")
+    )
+    swept = {label for about in sweeps for label in about["estimators"]}
+    drawn = {label for about in curves for label in about["estimators"]}
+    labels = [label for label in ESTIMATORS if cell.sampled == SAMPLED or label in swept | drawn]
+    return labels, max((about["ranks"] for about in curves), default=0), drawn
 
 
 def exact_values(ranks: IntArray, items: IntArray, metrics: tuple[Metric, ...]) -> FloatArray:

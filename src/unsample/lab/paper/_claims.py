@@ -9,7 +9,7 @@ given under both; claims about mean curves have none by RMSE.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
@@ -26,10 +26,8 @@ _COMPARABLE = 0.1
 #: How near our exact Recall@10 must be to the printed one, and then the spreads and the ratios.
 _NEAR_EXACT, _NEAR_STD, _NEAR_RATIO = 0.15, 0.2, 0.02
 
-#: The rows of each table among one kind of candidates.
-Tables: TypeAlias = Mapping[str, Sequence[Row]]
 #: Whether a claim holds by bias, whether by RMSE, and what its detail tells; None: not known.
-Verdict: TypeAlias = tuple[bool | None, bool | None, dict[str, Any]] | None
+Verdict: TypeAlias = tuple[bool, bool | None, dict[str, Any]] | None
 #: The CDFs of a figure by estimator, with the exact one.
 Curves: TypeAlias = Mapping[str, FloatArray]
 
@@ -46,15 +44,9 @@ def claims() -> tuple[Row, ...]:
 def claim_rows(tables: Mapping[str, Rows]) -> Iterator[Row]:
     """Yield every claim with its verdict, among all items as in the paper, then among unseen."""
     for candidates in sorted(values_of(tables["accuracy"], "candidates")):
-        mine = {
-            name: [row for row in rows if row.get("candidates") == candidates]
-            for name, rows in tables.items()
-        }
         other = "" if candidates == "all" else f"candidates: {candidates}"
         for claim in claims():
-            told = {"id", "text", "where", "detail", "check"}
-            options = {key: value for key, value in claim.items() if key not in told}
-            verdict = _CHECKS[claim["check"]](mine, **options)
+            verdict = _verdict(tables, candidates, claim)
             if verdict is None and other:
                 continue
             by_bias, by_rmse, found = verdict or (None, None, None)
@@ -66,6 +58,16 @@ def claim_rows(tables: Mapping[str, Rows]) -> Iterator[Row]:
                 "holds_by_rmse": by_rmse,
                 "detail": _MISSING if found is None else claim["detail"].format(**found),
             }
+
+
+def _verdict(tables: Mapping[str, Rows], candidates: str, claim: Row) -> Verdict:
+    """Return what the check of a claim finds, if each of the claim's data sets was run."""
+    (table, check), wanted = _CHECKS[claim["check"]], set(claim["datasets"])
+    mine = [row for row in tables[table] if row["candidates"] == candidates]
+    rows = [row for row in mine if not wanted or row["dataset"] in wanted]
+    if not rows or not wanted <= set(values_of(rows, "dataset")):
+        return None
+    return check(rows, **claim.get("options", {}))
 
 
 # -- accuracy and winners: how often who is ahead -----------------------------------------------
@@ -93,41 +95,27 @@ _RULES: Mapping[str, Callable[[_Tally, int], bool]] = {
 _PLACES = {"best": slice(0, 1), "first two": slice(0, 2), "last": slice(-1, None)}
 
 
-def _contests(
-    tables: Tables, datasets: Sequence[str], needs: Iterable[str]
-) -> list[dict[str, Row]]:
-    """Return accuracy rows by estimator, one for each table row of these data sets, or of all.
-
-    There are none unless every data set was run, with all the estimators it ``needs``.
-    """
-    rows = [row for row in tables["accuracy"] if not datasets or row["dataset"] in datasets]
+def _contests(rows: Sequence[Row]) -> list[dict[str, Row]]:
+    """Return accuracy rows by estimator, one for each row of the paper's tables."""
     groups = grouped(rows, "dataset", "recommender", "metric").values()
-    contests = [{row["estimator"]: row for row in group} for group in groups]
-    whole = set(datasets) <= set(values_of(rows, "dataset"))
-    return contests if whole and all(set(needs) <= set(each) for each in contests) else []
+    return [{row["estimator"]: row for row in group} for group in groups]
 
 
 def _counted(
-    contests: Sequence[Mapping[str, Row]],
-    count: Callable[[dict[str, float]], dict[str, bool]],
-    rule: str,
+    rows: Sequence[Row], count: Callable[[dict[str, float]], dict[str, bool]], rule: str
 ) -> Verdict:
-    """Count what is true of the errors of each table row, by bias and by RMSE."""
-    if not contests:
-        return None
-    rows, tallies = len(contests), {}
+    """Count what is true of the errors of each contest, by bias and by RMSE."""
+    contests, tallies = _contests(rows), {}
     for by in ("bias", "rmse"):
         found = [count({label: abs(c[label][by]) for label in c}) for c in contests]
         tallies[by] = _Tally({label: sum(true[label] for true in found) for label in found[0]})
-    by_bias, by_rmse = (_RULES[rule](tally, rows) for tally in tallies.values())
-    return by_bias, by_rmse, {"rows": rows, **tallies}
+    by_bias, by_rmse = (_RULES[rule](tally, len(contests)) for tally in tallies.values())
+    return by_bias, by_rmse, {"rows": len(contests), **tallies}
 
 
 def _check_places(
-    tables: Tables,
+    rows: Sequence[Row],
     *,
-    datasets: Sequence[str],
-    needs: Sequence[str],
     places: str,
     rule: str,
     told: Sequence[str] = (),
@@ -139,55 +127,42 @@ def _check_places(
         order = sorted(rivals or errors, key=lambda label: errors[label])
         return {label: label in order[_PLACES[places]] for label in told or rivals or errors}
 
-    return _counted(_contests(tables, datasets, needs), count, rule)
+    return _counted(rows, count, rule)
 
 
-def _check_duels(tables: Tables, *, datasets: Sequence[str], rule: str) -> Verdict:
-    new = ("MLE", "MES")
-
+def _check_duels(rows: Sequence[Row], *, rule: str) -> Verdict:
     def count(errors: dict[str, float]) -> dict[str, bool]:
-        return {f"{a} beats {b} in": errors[a] < errors[b] for a in new for b in _BV}
+        return {f"{a} beats {b} in": errors[a] < errors[b] for a in ("MLE", "MES") for b in _BV}
 
-    return _counted(_contests(tables, datasets, (*new, *_BV)), count, rule)
+    return _counted(rows, count, rule)
 
 
-def _check_winners(tables: Tables, *, datasets: Sequence[str], rule: str) -> Verdict:
-    rows = [row for row in tables["winners"] if row["dataset"] in datasets]
+def _check_winners(rows: Sequence[Row], *, rule: str) -> Verdict:
     groups = grouped(rows, "estimator").items()
     totals = _Tally({label: sum(row["correct"] for row in group) for (label,), group in groups})
-    if not {*_NEW, *_BV} <= set(totals):
-        return None
     holds = _RULES[rule](totals, len(rows))
     return holds, holds, {"totals": totals}
 
 
-def _check_spreads(tables: Tables, *, datasets: Sequence[str]) -> Verdict:
-    contests = _contests(tables, datasets, (*_NEW, *_BV))
-    if not contests:
-        return None
-    more = sum(
-        min(c[new]["std"] for new in _NEW) > max(c[bv]["std"] for bv in _BV) for c in contests
-    )
-    times = np.median([c["MLE"]["std"] / c["BV 0.01"]["std"] for c in contests])
-    holds = 2 * more > len(contests)
-    return holds, holds, {"more": more, "rows": len(contests), "times": times}
+def _check_spreads(rows: Sequence[Row]) -> Verdict:
+    spreads = [{label: row["std"] for label, row in c.items()} for c in _contests(rows)]
+    more = sum(min(std[new] for new in _NEW) > max(std[bv] for bv in _BV) for std in spreads)
+    times = np.median([std["MLE"] / std["BV 0.01"] for std in spreads])
+    holds = 2 * more > len(spreads)
+    return holds, holds, {"more": more, "rows": len(spreads), "times": times}
 
 
-def _check_sweep(tables: Tables, *, datasets: Sequence[str]) -> Verdict:
-    rows = [row for row in tables["sweep"] if not datasets or row["dataset"] in datasets]
-    series = [
-        sorted(steps, key=lambda row: row["sampled"])
-        for steps in grouped(rows, "dataset", "recommender", "metric", "estimator").values()
-    ]
-    if not series or any(len(steps) < 2 for steps in series):
-        return None
-    sizes, labels = (sorted(values_of(rows, name)) for name in ("sampled", "estimator"))
+def _check_sweep(rows: Sequence[Row]) -> Verdict:
+    sizes = sorted(values_of(rows, "sampled"))
     holds, found = [], {"fewest": sizes[0], "most": sizes[-1]}
+    names = ("dataset", "recommender", "metric")
     for by in ("bias", "rmse"):
-        better: dict[str, list[bool]] = {label: [] for label in labels}
-        for steps in series:
-            better[steps[0]["estimator"]].append(abs(steps[-1][by]) < abs(steps[0][by]))
-        shares = {label: float(np.mean(each)) for label, each in better.items()}
+        shares = {}
+        for (label,), mine in sorted(grouped(rows, "estimator").items()):
+            error = {(*(row[name] for name in names), row["sampled"]): abs(row[by]) for row in mine}
+            series = grouped(mine, *names)
+            better = [error[*one, sizes[-1]] < error[*one, sizes[0]] for one in series]
+            shares[label] = float(np.mean(better))
         holds.append(min(shares.values()) > 0.5)
         found[by] = ", ".join(f"{label} in {100 * part:.0f} %" for label, part in shares.items())
     return holds[0], holds[1], found
@@ -200,9 +175,8 @@ def _comparable(one: float, other: float) -> bool:
 # -- curves -------------------------------------------------------------------------------------
 
 
-def _figures(tables: Tables, datasets: Sequence[str]) -> dict[tuple[str, int], Curves]:
-    """Return the CDFs of data sets by recommender and sample size."""
-    rows = [row for row in tables["distributions"] if row["dataset"] in datasets]
+def _figures(rows: Sequence[Row]) -> dict[tuple[str, int], Curves]:
+    """Return the CDFs by recommender and sample size."""
     return {
         (recommender, sampled): {
             label: np.array([row["cdf"] for row in curve])
@@ -212,61 +186,48 @@ def _figures(tables: Tables, datasets: Sequence[str]) -> dict[tuple[str, int], C
     }
 
 
-def _check_curves(
-    tables: Tables, *, datasets: Sequence[str], needs: Sequence[str], judge: str
-) -> Verdict:
-    figures = _figures(tables, datasets)
-    if not all(set(needs) <= set(curves) for curves in figures.values()):
-        return None
-    found = [each for (name, _), curves in figures.items() for each in _JUDGES[judge](name, curves)]
-    texts = [text for _, text in found]
-    shown = {"figures": "; ".join(texts), "curves": ", ".join(texts)}
-    return (all(holds for holds, _ in found), None, shown) if found else None
-
-
 def _off(curve: FloatArray, exact: FloatArray) -> float:
     """Return the mean distance of a curve from the exact one, relative to the exact mean."""
     return float(np.abs(curve - exact).mean() / exact.mean())
 
 
-def _bv_lies_farther(name: str, curves: Curves) -> Iterator[tuple[bool, str]]:
-    off = {label: _off(curves[label], curves["exact"]) for label in ("BV 0.1", "MLE", "MES")}
-    shown = ", ".join(f"{label} {100 * value:.1f} %" for label, value in off.items())
-    yield off["BV 0.1"] > max(off["MLE"], off["MES"]), f"{name}: {shown}"
+def _check_curves_bv(rows: Sequence[Row]) -> Verdict:
+    holds, texts = [], []
+    for (name, _), curves in _figures(rows).items():
+        off = {label: _off(curves[label], curves["exact"]) for label in ("BV 0.1", "MLE", "MES")}
+        holds.append(off["BV 0.1"] > max(off["MLE"], off["MES"]))
+        shown = ", ".join(f"{label} {100 * value:.1f} %" for label, value in off.items())
+        texts.append(f"{name}: {shown}")
+    return all(holds), None, {"figures": "; ".join(texts)}
 
 
-def _wmle_lies_higher(name: str, curves: Curves) -> Iterator[tuple[bool, str]]:
-    mle, wmle, mes = (float(curves[label].mean()) for label in _NEW)
-    shown = f"{name}: WMLE/MLE {wmle / mle:.3f}, MES/MLE {mes / mle:.3f}"
-    yield wmle > max(mle, mes) and _comparable(mle, mes), shown
+def _check_curves_wmle(rows: Sequence[Row]) -> Verdict:
+    holds, texts = [], []
+    for (name, _), curves in _figures(rows).items():
+        mle, wmle, mes = (float(curves[label].mean()) for label in _NEW)
+        holds.append(wmle > max(mle, mes) and _comparable(mle, mes))
+        texts.append(f"{name}: WMLE/MLE {wmle / mle:.3f}, MES/MLE {mes / mle:.3f}")
+    return all(holds), None, {"figures": "; ".join(texts)}
 
 
-def _sums_are_better(name: str, curves: Curves) -> Iterator[tuple[bool, str]]:
-    exact = curves["exact"]
-    for label in [known for known in curves if known != "exact"]:
-        single = _off(np.diff(curves[label], prepend=0.0), np.diff(exact, prepend=0.0))
-        summed = _off(curves[label], exact)
-        shown = f"{name} {label} {100 * single:.0f} % against {100 * summed:.0f} %"
-        yield single > 2.0 * summed, shown
+def _check_curves_sums(rows: Sequence[Row]) -> Verdict:
+    holds, texts = [], []
+    for (name, _), curves in _figures(rows).items():
+        exact = curves["exact"]
+        for label in [known for known in curves if known != "exact"]:
+            single = _off(np.diff(curves[label], prepend=0.0), np.diff(exact, prepend=0.0))
+            summed = _off(curves[label], exact)
+            holds.append(single > 2.0 * summed)
+            texts.append(f"{name} {label} {100 * single:.0f} % against {100 * summed:.0f} %")
+    return all(holds), None, {"curves": ", ".join(texts)}
 
 
-#: What is true of a figure, or of each of its curves, with the numbers behind that.
-_JUDGES: Mapping[str, Callable[[str, Curves], Iterator[tuple[bool, str]]]] = {
-    "BV lies farther": _bv_lies_farther,
-    "WMLE lies higher": _wmle_lies_higher,
-    "sums are better": _sums_are_better,
-}
-
-
-def _check_curves_by_size(tables: Tables, *, datasets: Sequence[str]) -> Verdict:
-    figures = _figures(tables, datasets)
-    if len(figures) < 2:
-        return None
-    (small, few), (large, many) = sorted(figures.items(), key=lambda entry: entry[0][1])
+def _check_curves_by_size(rows: Sequence[Row]) -> Verdict:
+    (small, few), (large, many) = sorted(_figures(rows).items(), key=lambda entry: entry[0][1])
     off = {
         label: (_off(few[label], few["exact"]), _off(many[label], many["exact"]))
         for label in few
-        if label != "exact" and label in many
+        if label != "exact"
     }
     shown = (f"{label} {100 * a:.1f} % to {100 * b:.1f} %" for label, (a, b) in off.items())
     found = {"few": small[1], "many": large[1], "recommender": small[0], "curves": ", ".join(shown)}
@@ -276,9 +237,8 @@ def _check_curves_by_size(tables: Tables, *, datasets: Sequence[str]) -> Verdict
 # -- the printed numbers ------------------------------------------------------------------------
 
 
-def _near_rows(tables: Tables, datasets: Sequence[str]) -> tuple[list[Row], str]:
+def _near_rows(rows: Sequence[Row]) -> tuple[list[Row], str]:
     """Return the rows of recommenders whose exact Recall@10 is near the printed one, and these."""
-    rows = [row for row in tables["accuracy"] if row["dataset"] in datasets]
     near = {
         row["recommender"]
         for row in rows
@@ -289,11 +249,11 @@ def _near_rows(tables: Tables, datasets: Sequence[str]) -> tuple[list[Row], str]
     return [row for row in rows if row["recommender"] in near], ", ".join(sorted(near))
 
 
-def _check_printed_spreads(tables: Tables, *, datasets: Sequence[str]) -> Verdict:
-    rows, near = _near_rows(tables, datasets)
+def _check_printed_spreads(rows: Sequence[Row]) -> Verdict:
+    alike, near = _near_rows(rows)
     ratios = {
         f"{row['recommender']} {row['metric']} {row['estimator']}": row["std"] / row["paper_std"]
-        for row in rows
+        for row in alike
         if row["estimator"] in ("CLS", *_BV, "MLE")
     }
     if not ratios:
@@ -305,11 +265,11 @@ def _check_printed_spreads(tables: Tables, *, datasets: Sequence[str]) -> Verdic
     return good == len(ratios), good == len(ratios), found
 
 
-def _check_printed_ratios(tables: Tables, *, datasets: Sequence[str]) -> Verdict:
-    rows, near = _near_rows(tables, datasets)
+def _check_printed_ratios(rows: Sequence[Row]) -> Verdict:
+    alike, near = _near_rows(rows)
     gaps = [
         abs(c["WMLE"]["mean"] / c["MLE"]["mean"] - c["WMLE"]["paper_mean"] / c["MLE"]["paper_mean"])
-        for c in _contests({"accuracy": rows}, (), ("MLE", "WMLE"))
+        for c in _contests(alike)
     ]
     if not gaps:
         return None
@@ -317,17 +277,17 @@ def _check_printed_ratios(tables: Tables, *, datasets: Sequence[str]) -> Verdict
     return holds, holds, {"gap": max(gaps), "rows": len(gaps), "near": near}
 
 
-_CHECKS: Mapping[str, Callable[..., Verdict]] = {
-    check.__name__.removeprefix("_check_"): check
-    for check in (
-        _check_places,
-        _check_duels,
-        _check_winners,
-        _check_spreads,
-        _check_sweep,
-        _check_curves,
-        _check_curves_by_size,
-        _check_printed_spreads,
-        _check_printed_ratios,
-    )
+#: The checks by their names in ``claims.toml``, each with the table that it looks at.
+_CHECKS: Mapping[str, tuple[str, Callable[..., Verdict]]] = {
+    "places": ("accuracy", _check_places),
+    "duels": ("accuracy", _check_duels),
+    "winners": ("winners", _check_winners),
+    "spreads": ("accuracy", _check_spreads),
+    "sweep": ("sweep", _check_sweep),
+    "curves_bv": ("distributions", _check_curves_bv),
+    "curves_wmle": ("distributions", _check_curves_wmle),
+    "curves_sums": ("distributions", _check_curves_sums),
+    "curves_by_size": ("distributions", _check_curves_by_size),
+    "printed_spreads": ("accuracy", _check_printed_spreads),
+    "printed_ratios": ("accuracy", _check_printed_ratios),
 }

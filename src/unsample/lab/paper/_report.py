@@ -1,69 +1,45 @@
-"""The report of a run: one self-contained page, and its tables as Markdown and as LaTeX."""
+"""The report of a run: our numbers beside the paper's, as Markdown and as LaTeX."""
 
 from __future__ import annotations
 
-import os
-import shlex
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from unsample.lab.paper._exhibits import deviations
+from unsample.lab.paper._tables import Row, Rows, grouped, values_of, write_text
+from unsample.pages import Cell, Number, Sheet, Table, as_latex, as_markdown
 
-from unsample.lab.paper._exhibits import ESTIMATORS
-from unsample.lab.paper._report_tables import (
-    CANDIDATES,
-    accuracy_tables,
-    agreement_table,
-    bias_sign,
-    mean_sign,
-    median_relative,
-    metric_name,
-    statistics_table,
-    sweep_tables,
-    winner_sign,
-    winner_tables,
-)
-from unsample.lab.paper._tables import Reproduction, Row, grouped, values_of, write_text
-from unsample.pages import (
-    LineChart,
-    LineView,
-    Page,
-    Part,
-    Series,
-    Sheet,
-    Table,
-    as_html,
-    as_latex,
-    as_markdown,
-    page,
-)
-
-#: The metric of the sweep's figures: the three behave alike, and this is the most used.
-_SWEPT = "NDCG"
 VERDICTS = {True: "holds", False: "does not hold", None: "-"}
+#: The paper prints every metric times 1000.
+_UNIT = 1000
+_PAPER_REPEATS = 100
+_DASH = "–"  # noqa: RUF001 - an en dash is what a typesetter puts for "none"
+#: Among which items targets are ranked, in words.
+_CANDIDATES = {
+    "all": "among all items, as in the paper (training items kept)",
+    "unseen": "among unseen items (training items excluded)",
+}
 
 
-def write_report(results: Reproduction, folder: str | os.PathLike[str]) -> Path:
-    """Write the report of a run into its folder, and return the path of the HTML page.
+def write_report(tables: Mapping[str, Rows], folder: Path) -> None:
+    """Write accuracy and winners as Markdown and LaTeX into a folder, and the claims as Markdown.
 
-    Beside ``report.html`` stand ``accuracy.md``, ``accuracy.tex``, ``winners.md`` and
-    ``winners.tex``.
+    A number of ours is followed by ``=`` where it is within one standard deviation of the printed
+    one, by ``~`` within three, and by ``≠`` beyond.
     """
-    place = Path(folder)
-    write_text(place / "report.html", as_html(results))
-    for name, tables in (
-        ("accuracy", accuracy_tables(results.accuracy)),
-        ("winners", winner_tables(results.winners)),
+    for name, made in (
+        ("accuracy", accuracy_tables(tables["accuracy"])),
+        ("winners", winner_tables(tables["winners"])),
     ):
-        write_text(place / f"{name}.md", as_markdown(Sheet((), tables)))
-        write_text(place / f"{name}.tex", wide_latex(Sheet((), tables)))
-    return place / "report.html"
+        write_text(folder / f"{name}.md", as_markdown(Sheet((), made)))
+        write_text(folder / f"{name}.tex", wide_latex(made))
+    write_text(folder / "claims.md", as_markdown(Sheet((), claim_tables(tables["claims"]))))
 
 
-def wide_latex(tables: Sheet) -> str:
+def wide_latex(tables: tuple[Table, ...]) -> str:
     """Return tables for LaTeX, each as wide as the page."""
-    text = as_latex(tables)
+    text = as_latex(Sheet((), tables))
     for old, new in (
         (r"\begin{table}", r"\begin{table*}[t]"),
         (r"\end{table}", r"\end{table*}"),
@@ -74,190 +50,129 @@ def wide_latex(tables: Sheet) -> str:
     return f"% Needs \\usepackage{{booktabs}} and \\usepackage{{graphicx}}.\n\n{text}"
 
 
-@page.register
-def _(result: Reproduction) -> Page:
-    tables = (agreement_table(result.accuracy), *accuracy_tables(result.accuracy))
-    charts = (*rank_charts(result.distributions), *sweep_charts(result.sweep))
-    deviations = tuple((each["id"], each["text"]) for each in result.settings["deviations"])
-    parts = (
-        Part("datasets", "Data sets", tables=(statistics_table(result.statistics),)),
-        Part("accuracy", "Accuracy of the estimators", tables=tables),
-        Part("winners", "Picking the winner", tables=winner_tables(result.winners)),
-        Part("figures", "Figures", charts, sweep_tables(result.sweep)),
-        Part("claims", "Claims", tables=(_claims_table(result.claims),)),
-        Part(
-            "deviations",
-            "Deviations from the paper",
-            tables=(Table(("id", "what differs"), deviations, "Deviations", "deviations-listed"),),
-        ),
-    )
-    return Page(
-        verb="reproduce",
-        title="“On Estimating Recommendation Evaluation Metrics under Sampling”, reproduced",
-        subtitle="Every table and figure of Jin, Li, Mudrak, Gao and Liu (AAAI 2021, "
-        "doi 10.1609/aaai.v35i5.16537) beside ours",
-        headline=summarise(result),
-        parts=parts,
-        settings=_settings(result.settings),
-        about=None,
-    )
+# -- tables -----------------------------------------------------------------------------------
 
 
-# -- words ------------------------------------------------------------------------------------
+def accuracy_tables(rows: Iterable[Row]) -> tuple[Table, ...]:
+    """Return the accuracy on each data set and its candidates, the paper's numbers above ours."""
+    tables = []
+    for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
+        has_paper = any(row["paper_mean"] is not None for row in group)
+        lines = [
+            cells
+            for metric in grouped(group, "metric").values()
+            for line in grouped(metric, "recommender").values()
+            for cells in _accuracy_lines(line, has_paper)
+        ]
+        columns = ("metric", "recommender", "numbers", "exact", *values_of(group, "estimator"))
+        caption = (
+            f"{dataset}, {_CANDIDATES[candidates]}: {group[0]['sampled']} items sampled; "
+            "values × 1000; mean ± standard deviation over "  # noqa: RUF001
+            f"{group[0]['repeats']:,} repeats"
+        )
+        tables.append(Table(columns, tuple(lines), caption))
+    return tuple(tables)
 
 
-def summarise(results: Reproduction) -> tuple[str, ...]:
-    """Return in a few sentences what was run, and how much of the paper was found again."""
-    rows = results.accuracy
-    means, biases = ([sign(row) for row in rows] for sign in (mean_sign, bias_sign))
-    winners = [winner_sign(row) for row in results.winners]
-    held = [
-        f"{verdicts.count(True)} of {len(verdicts) - verdicts.count(None)}"
-        for verdicts in ([c[f"holds_by_{by}"] for c in results.claims] for by in ("bias", "rmse"))
-    ]
-    what = (
-        f"{', '.join(values_of(rows, 'recommender'))} on {', '.join(values_of(rows, 'dataset'))}: "
-        f"each target is ranked among {rows[0]['sampled']} sampled items, "
-        f"{results.settings['repeats']} times over, and {', '.join(values_of(rows, 'estimator'))} "
-        "tell what the metrics on the full catalogue would be."
-    )
-    agreement = (
-        f"{_near(means)} of the printed means agree within one standard deviation, "
-        f"{_near(biases)} of the biases, and {_near(winners)} of the counts of winners."
-    )
-    claims = (
-        f"{held[0]} claims hold by bias, as the paper judges, and {held[1]} by root mean square "
-        "error, which counts the spread of a single evaluation as well."
-    )
-    return what, agreement, claims
+def _accuracy_lines(line: Sequence[Row], has_paper: bool) -> list[tuple[Cell, ...]]:
+    """Return what the paper prints (where it does), ours, and our errors, below each other."""
+    ours = [f"{_spread(row['mean'], row['std'])} {mean_sign(row)}".rstrip() for row in line]
+    errors = [f"{_scaled(row['bias'], '+')}; {_scaled(row['rmse'])}" for row in line]
+    shown = {"ours": (_scaled(line[0]["exact"]), *ours), "bias; RMSE": ("", *errors)}
+    if has_paper:
+        printed = next((r["paper_exact"] for r in line if r["paper_exact"] is not None), None)
+        paper = [_spread(row["paper_mean"], row["paper_std"]) for row in line]
+        shown = {"paper": (_scaled(printed), *paper), **shown}
+    names = _metric_name(line[0]), str(line[0]["recommender"])
+    return [(*names, what, *map(Number, cells)) for what, cells in shown.items()]
 
 
-def _near(signs: Sequence[str]) -> str:
-    return f"{signs.count('=')} of {len(signs) - signs.count('')}"
+def winner_tables(rows: Iterable[Row]) -> tuple[Table, ...]:
+    """Return the winners on each data set and its candidates; a cell: the paper's count, ours."""
+    tables = []
+    for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
+        has_paper = any(row["paper_correct"] is not None for row in group)
+        lines: list[tuple[Cell, ...]] = [
+            (
+                _metric_name(line[0]),
+                str(line[0]["true_winner"]),
+                *(Number(_winners(row, has_paper)) for row in line),
+            )
+            for line in grouped(group, "metric", "k").values()
+        ]
+        caption = (
+            f"{dataset}, {_CANDIDATES[candidates]}: correct winners of "
+            f"{group[0]['repeats']:,} repeats{' (paper: of 100)' if has_paper else ''}"
+        )
+        columns = ("metric", "true winner", *values_of(group, "estimator"))
+        tables.append(Table(columns, tuple(lines), caption))
+    return tuple(tables)
 
 
-def _claims_table(claims: Iterable[Row]) -> Table:
+def claim_tables(claims: Iterable[Row]) -> tuple[Table, ...]:
+    """Return what the paper's text says, checked on ours, and where we differ from the paper."""
     columns = {
         "claim": lambda row: str(row["claim"]),
         "by bias": lambda row: VERDICTS[row["holds_by_bias"]],
         "by RMSE": lambda row: VERDICTS[row["holds_by_rmse"]],
         "what was found": lambda row: str(row["detail"]),
         "where": lambda row: str(row["where"]),
-        "id": lambda row: str(row["id"]),
     }
-    caption = "What the paper's text says about its tables, checked on ours"
-    return Table.of(claims, columns, caption, "claims-checked")
+    checked = "What the paper's text says about its tables, checked on ours"
+    listed = Table(("id", "what differs"), tuple(deviations().items()), "Deviations from the paper")
+    return Table.of(claims, columns, checked), listed
 
 
-def _settings(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    plain = {k: v for k, v in settings.items() if k not in ("versions", "deviations")}
-    # A pair inside a list is an estimator's label and its method.
-    shown = (
-        ", ".join(" = ".join(x) if isinstance(x, tuple) else str(x) for x in value)
-        if isinstance(value, tuple)
-        else str(value)
-        for value in plain.values()
-    )
-    command = ("run it again", rerun_command(settings))
-    return (*zip(plain, shown, strict=True), *settings["versions"].items(), command)
+# -- numbers as text --------------------------------------------------------------------------
 
 
-def rerun_command(settings: Mapping[str, Any]) -> str:
-    """Return the command that makes these results again, quoted for a shell."""
-    words = ["unsample", "reproduce"]
-    for option in ("dataset", "candidates", "recommender", "estimator"):
-        for value in settings[option if option == "candidates" else f"{option}s"]:
-            words += [f"--{option}", value[0] if option == "estimator" else value]
-    for option in ("sampled", "repeats", "rng"):
-        words += [f"--{option}", str(settings[option])]
-    words += ["--retrain"] if settings["retrain"] else []
-    return shlex.join([*words, "--out", "results"])
+def _metric_name(row: Row) -> str:
+    return f"{row['metric']}@{row['k']}"
 
 
-# -- figures ----------------------------------------------------------------------------------
+def _scaled(value: float | None, sign: str = "") -> str:
+    """Return a metric times 1000 with two digits, as the paper prints it; ``"+"`` signs it."""
+    if value is None:
+        return _DASH
+    text = f"{_UNIT * value:{sign}.2f}"
+    if not text.strip("+-0."):
+        return text.lstrip("+-")
+    return text.replace("-", "−")  # noqa: RUF001 - lines up with the plus sign
 
 
-def rank_charts(rows: Iterable[Row]) -> list[LineChart]:
-    """Return learned P(R) against the exact one, and its sums, by recommender and sample size."""
-    charts: list[LineChart] = []
-    names = ("dataset", "candidates", "recommender", "sampled")
-    for (dataset, candidates, recommender, sampled), group in grouped(rows, *names).items():
-        curves = grouped(group, "estimator")
-        ranks = [row["rank"] for row in curves["exact",]]
-        views = [
-            _view(
-                name,
-                label,
-                ranks,
-                {e: [row[column] for row in part] for (e,), part in curves.items()},
-            )
-            for name, label, column in (
-                ("P(R)", "probability P(R)", "pmf"),
-                ("Recall@R", "P(rank ≤ R) = Recall@R", "cdf"),
-            )
-        ]
-        charts.append(
-            LineChart(
-                identity=f"ranks-{len(charts) + 1}",
-                title=f"{recommender} on {dataset}, {sampled} items sampled",
-                caption=f"Learned P(R) and its sums for the first {len(ranks)} ranks, mean over "
-                f"repeats, and the exact ones; {CANDIDATES[candidates]}.",
-                x_label="rank R",
-                views=tuple(views),
-                log_x=False,
-            )
-        )
-    return charts
+def _spread(mean: float | None, std: float | None) -> str:
+    return _DASH if std is None else f"{_scaled(mean)} ± {_scaled(std)}"
 
 
-def sweep_charts(rows: Iterable[Row]) -> list[LineChart]:
-    """Return relative errors against the sample size, on logarithmic axes."""
-    charts: list[LineChart] = []
-    swept = [row for row in rows if row["metric"] == _SWEPT]
-    for (dataset, candidates), group in grouped(swept, "dataset", "candidates").items():
-        sizes = sorted(values_of(group, "sampled"))
-        views = []
-        for name, column in (("bias", "bias"), ("RMSE", "rmse")):
-            errors = {
-                estimator: [
-                    median_relative((row for row in part if row["sampled"] == size), column)
-                    for size in sizes
-                ]
-                for (estimator,), part in grouped(group, "estimator").items()
-            }
-            views.append(_view(name, f"|{name}| / exact", sizes, errors, marked=True))
-        charts.append(
-            LineChart(
-                identity=f"sweep-{len(charts) + 1}",
-                title=f"How many samples are needed? {dataset}",
-                caption=f"Relative error of {metric_name(group[0])} against the number of sampled "
-                f"items, median over recommenders; {CANDIDATES[candidates]}.",
-                x_label="sampled items",
-                views=tuple(views),
-                log_y=True,
-                percent=True,
-            )
-        )
-    return charts
+def _winners(row: Row, has_paper: bool) -> str:
+    if not has_paper:
+        return str(row["correct"])
+    printed = _DASH if row["paper_correct"] is None else row["paper_correct"]
+    return f"{printed}, {row['correct']} {winner_sign(row)}"
 
 
-def _view(
-    name: str,
-    label: str,
-    places: Sequence[int],
-    curves: Mapping[str, Sequence[float]],
-    *,
-    marked: bool = False,
-) -> LineView:
-    """Return curves over ranks or sample sizes; an estimator has one style in all figures."""
-    order = ("exact", *ESTIMATORS)
-    series = [
-        Series(
-            estimator,
-            order.index(estimator) if estimator in order else len(order) - 1,
-            np.asarray(values),
-            marked,
-        )
-        for estimator, values in curves.items()
-    ]
-    return LineView(name, label, tuple(places), tuple(map(str, places)), tuple(series))
+# -- agreement with the paper -----------------------------------------------------------------
+
+
+def mean_sign(row: Row) -> str:
+    """Return how near our mean is to the paper's, by the spread of a single evaluation."""
+    if row["paper_mean"] is None:
+        return ""
+    pooled = math.sqrt((row["std"] ** 2 + row["paper_std"] ** 2) / 2)
+    return _sign(abs(row["mean"] - row["paper_mean"]) / pooled)
+
+
+def winner_sign(row: Row) -> str:
+    """Return how near two shares of correct winners are, by their standard error."""
+    ours, paper, repeats = row["correct"], row["paper_correct"], row["repeats"]
+    if paper is None:
+        return ""
+    # Half a success is added to each side, so that 0 and 100 of 100 have a spread too.
+    share = (ours + paper + 0.5) / (repeats + _PAPER_REPEATS + 1)
+    error = math.sqrt(share * (1 - share) * (1 / repeats + 1 / _PAPER_REPEATS))
+    return _sign(abs(ours / repeats - paper / _PAPER_REPEATS) / error)
+
+
+def _sign(distance: float) -> str:
+    shown = round(distance, 1)
+    return "=" if shown <= 1 else "~" if shown <= 3 else "≠"

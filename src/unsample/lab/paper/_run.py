@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import platform
@@ -10,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -18,87 +18,82 @@ import numpy as np
 import scipy
 
 from unsample import __version__
-from unsample._checks import check_integer
+from unsample._checks import check_choice, check_integer
 from unsample._files import unwritable
 from unsample._progress import Progress
 from unsample._threads import one_thread
-from unsample.errors import WorkerError
-from unsample.lab._train import load_trained, train
-from unsample.lab.datasets import ExactRanks, load_ranks
+from unsample.errors import DatasetError, WorkerError
+from unsample.lab.datasets import load_ranks
 from unsample.lab.paper._cells import CellResult, compute_cell
 from unsample.lab.paper._claims import claim_rows
-from unsample.lab.paper._exhibits import deviations
-from unsample.lab.paper._spec import Cell, Spec
-from unsample.lab.paper._tables import Reproduction, Rows, make_tables, write_json, write_rows
-
-#: Where the folder of a run keeps the ranks of recommenders that were trained for it.
-_RANKS = "ranks"
+from unsample.lab.paper._exhibits import DATASETS, Cell, all_cells
+from unsample.lab.paper._report import write_report
+from unsample.lab.paper._tables import Reproduction, make_tables, write_rows, write_text
 
 
 def run(
-    spec: Spec,
     folder: str | os.PathLike[str],
     *,
+    datasets: Sequence[str] = (),
+    repeats: int = 100,
+    rng: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Reproduction:
-    """Compute all cells, write the tables into ``folder``, and return them.
+    """Compute all cells of these data sets, or of all, and write the tables into ``folder``.
 
     ``workers`` processes share the cells, and change nothing but the time; a script that asks for
-    more than one must guard its main part by ``__name__``, as always with processes. Ranks of
-    recommenders that are trained (``spec.retrain``) stay in the folder, and are trained once.
+    more than one must guard its main part by ``__name__``, as always with processes.
     """
+    chosen = tuple(dict.fromkeys(datasets)) or DATASETS
+    for dataset in chosen:
+        check_choice("dataset", dataset, DATASETS, error=DatasetError)
+    check_integer("repeats", repeats, minimum=2, hint="a spread needs at least two")
+    check_integer("rng", rng, minimum=0)
     workers = check_integer("workers", workers, minimum=1)
     started, place = time.monotonic(), Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise unwritable(place, problem) from problem
-    if spec.retrain:
-        _train_missing(spec, place / _RANKS, progress)
-    results, cells = {}, spec.cells()
-    for cell, result in _computed(spec, place, cells, workers):
+    results: dict[Cell, CellResult] = {}
+    cells = all_cells(chosen)
+    for cell, result in _computed(cells, repeats, rng, workers):
         results[cell] = result
         if progress is not None:
             progress(len(results), len(cells), cell.name)
-    about = {
-        dataset: ranks_of(spec, place, Cell(dataset, "all", spec.recommenders[0], 0)).provenance
-        for dataset in spec.datasets
-    }
-    tables = make_tables(spec, results, about)
+    tables = make_tables(chosen, results)
     tables["claims"] = tuple(claim_rows(tables))
-    return _written(spec, tables, place, time.monotonic() - started)
+    settings = {
+        "datasets": chosen,
+        "repeats": repeats,
+        "rng": rng,
+        "versions": {
+            "unsample": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+        },
+        "seconds": round(time.monotonic() - started, 3),
+    }
+    for name, rows in tables.items():
+        write_rows(place, name, rows)
+    write_text(place / "settings.json", json.dumps(settings, indent=2) + "\n")
+    write_report(tables, place)
+    return Reproduction(tables, settings)
 
 
-def ranks_of(spec: Spec, folder: Path, cell: Cell) -> ExactRanks:
-    """Return the ranks of a cell's recommender: those that ship, or those trained for this run."""
-    name = {"dataset": cell.dataset, "recommender": cell.recommender, "candidates": cell.candidates}
-    if not spec.retrain:
-        return load_ranks(**name)
-    found = load_trained(folder / _RANKS, **name)
-    assert found is not None
-    return found
-
-
-def _train_missing(spec: Spec, folder: Path, progress: Progress | None) -> None:
-    """Train the recommenders whose ranks are not in the folder yet: this is what takes longest."""
-    for dataset in spec.datasets:
-        for recommender in spec.recommenders:
-            if load_trained(folder, dataset, recommender, candidates="all") is None:
-                train(dataset, recommender, progress=progress).save(folder)
-
-
-def _compute(spec: Spec, folder: Path, cell: Cell) -> tuple[Cell, CellResult]:
+def _compute(cell: Cell, *, repeats: int, rng: int) -> tuple[Cell, CellResult]:
     with one_thread():  # the other workers have the other cores
-        known = ranks_of(spec, folder, cell)
-        return cell, compute_cell(spec, cell, known.ranks, known.items)
+        known = load_ranks(cell.dataset, cell.recommender, candidates=cell.candidates)
+        return cell, compute_cell(cell, known.ranks, known.items, repeats=repeats, rng=rng)
 
 
 def _computed(
-    spec: Spec, folder: Path, cells: Sequence[Cell], workers: int
+    cells: Sequence[Cell], repeats: int, rng: int, workers: int
 ) -> Iterator[tuple[Cell, CellResult]]:
     """Yield cells with their results as they are done."""
-    work = partial(_compute, spec, folder)
+    work = partial(_compute, repeats=repeats, rng=rng)
     if workers == 1:
         yield from map(work, cells)
         return
@@ -119,23 +114,3 @@ def _computed(
 def _ignore_interrupts() -> None:
     """Let a worker take no notice of Ctrl-C: its parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _written(spec: Spec, tables: dict[str, Rows], folder: Path, seconds: float) -> Reproduction:
-    for name, rows in tables.items():
-        write_rows(folder, name, rows)
-    versions = {
-        "unsample": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-    }
-    listed = [{"id": key, "text": text} for key, text in deviations().items()]
-    settings = {
-        **asdict(spec),
-        "versions": versions,
-        "deviations": listed,
-        "seconds": round(seconds, 3),
-    }
-    write_json(folder / "settings.json", settings)
-    return Reproduction(**tables, settings=settings)

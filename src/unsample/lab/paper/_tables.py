@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -15,9 +15,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unsample._files import write_atomically
+from unsample.lab.datasets import load_ranks
 from unsample.lab.paper._cells import CellResult
-from unsample.lab.paper._exhibits import RECOMMENDERS, exhibits
-from unsample.lab.paper._spec import ACCURACY_K, Cell, Spec, label_of
+from unsample.lab.paper._exhibits import (
+    ACCURACY_K,
+    CANDIDATES,
+    ESTIMATORS,
+    METRICS,
+    RECOMMENDERS,
+    Cell,
+    exhibits,
+    figures,
+    table_cells,
+)
 from unsample.metrics import Metric
 
 Row: TypeAlias = dict[str, Any]
@@ -46,14 +56,9 @@ SCHEMA: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """All tables of a finished run as rows (numbers plain, what is missing None), and settings."""
+    """The tables of a finished run as rows (numbers plain, what is missing None), and settings."""
 
-    statistics: Rows = field(repr=False)
-    accuracy: Rows = field(repr=False)
-    winners: Rows = field(repr=False)
-    distributions: Rows = field(repr=False)
-    sweep: Rows = field(repr=False)
-    claims: Rows
+    tables: Mapping[str, Rows] = field(repr=False)
     settings: Mapping[str, Any]
 
 
@@ -73,26 +78,23 @@ def values_of(rows: Iterable[Row], column: str) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(row[column] for row in rows))
 
 
-def make_tables(
-    spec: Spec, results: Cells, about: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Rows]:
-    """Return the tables of finished cells; ``about`` says where each data set's ranks come from."""
+def make_tables(datasets: Sequence[str], results: Cells) -> dict[str, Rows]:
+    """Return the tables of finished cells."""
     return {
-        "statistics": tuple(_statistics_rows(spec, about)),
-        "accuracy": tuple(_accuracy_rows(spec, results)),
-        "winners": tuple(_winner_rows(spec, results)),
-        "distributions": tuple(_distribution_rows(spec, results)),
-        "sweep": tuple(_sweep_rows(spec, results)),
+        "statistics": tuple(_statistics_rows(datasets)),
+        "accuracy": tuple(_accuracy_rows(datasets, results)),
+        "winners": tuple(_winner_rows(datasets, results)),
+        "distributions": tuple(_distribution_rows(datasets, results)),
+        "sweep": tuple(_sweep_rows(datasets, results)),
     }
 
 
-def _statistics_rows(spec: Spec, about: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
+def _statistics_rows(datasets: Sequence[str]) -> Iterator[Row]:
     """Yield the sizes of each data set: those of the paper, and those found here."""
     printed = _printed("statistics", "dataset")
-    for dataset in spec.datasets:
-        if (dataset,) in printed:
-            yield {**printed[dataset,], "source": "paper", "note": ""}
-        found = about[dataset]
+    for dataset in datasets:
+        yield {**printed[dataset,], "source": "paper", "note": ""}
+        found = load_ranks(dataset, "ease").provenance
         users, items = found["users"], found["items"]
         # One target for each user was held out of the training pairs.
         interactions = found["training_pairs"] + users
@@ -107,36 +109,29 @@ def _statistics_rows(spec: Spec, about: Mapping[str, Mapping[str, Any]]) -> Iter
         }
 
 
-def _accuracy_rows(spec: Spec, results: Cells) -> Iterator[Row]:
+def _accuracy_rows(datasets: Sequence[str], results: Cells) -> Iterator[Row]:
     """Yield mean, spread and error of each estimate at the K of the paper's accuracy tables."""
-    names = ("dataset", "recommender", "metric", "estimator")
+    names = ("dataset", "candidates", "recommender", "metric", "estimator")
     printed = _printed("accuracy", *names)
-    for cell in spec.tables():
-        for column, metric in _at(spec, ACCURACY_K):
-            for label, method in spec.estimators:
+    for cell in table_cells(datasets):
+        for column, metric in _at(ACCURACY_K):
+            for label, method in ESTIMATORS.items():
                 row = _errors(cell, metric, label, results[cell], column)
-                paper = printed.get(tuple(row[name] for name in names), {})
+                paper = printed.get(tuple(row[name] for name in names))
                 for name in ("exact", "mean", "std"):
-                    known = paper and _as_in_paper(cell)
-                    row[f"paper_{name}"] = paper[f"{name}_x1000"] / 1000.0 if known else None
+                    row[f"paper_{name}"] = paper and paper[f"{name}_x1000"] / 1000.0
                 yield {**row, "method": method}
 
 
-def _winner_rows(spec: Spec, results: Cells) -> Iterator[Row]:
+def _winner_rows(datasets: Sequence[str], results: Cells) -> Iterator[Row]:
     """Yield in how many repeats an estimator names the recommender that is truly best."""
-    if len(spec.recommenders) < 2:
-        return
-    names = ("dataset", "metric", "k", "estimator")
+    names = ("dataset", "candidates", "metric", "k", "estimator")
     printed = _printed("winners", *names)
-    # The printed counts are for these five, and no others.
-    comparable = set(spec.recommenders) == set(RECOMMENDERS)
-    contests: dict[tuple[str, str], list[Cell]] = {}
-    for cell in spec.tables():
-        contests.setdefault((cell.dataset, cell.candidates), []).append(cell)
-    for (dataset, candidates), cells in contests.items():
-        for column, metric in enumerate(spec.columns):
+    for dataset, candidates in product(datasets, CANDIDATES):
+        cells = [cell for cell in table_cells([dataset]) if cell.candidates == candidates]
+        for column, metric in enumerate(METRICS):
             winner = int(np.argmax([results[cell].exact[column] for cell in cells]))
-            for label, _ in spec.estimators:
+            for label in ESTIMATORS:
                 estimates = np.stack([results[c].values[label][:, column] for c in cells])
                 row = {
                     "dataset": dataset,
@@ -145,21 +140,18 @@ def _winner_rows(spec: Spec, results: Cells) -> Iterator[Row]:
                     "k": metric.k,
                     "estimator": label,
                     "repeats": estimates.shape[1],
-                    "true_winner": label_of(cells[winner].recommender),
+                    "true_winner": RECOMMENDERS[cells[winner].recommender],
                     "correct": int((estimates.argmax(axis=0) == winner).sum()),
                 }
-                paper = printed.get(tuple(row[name] for name in names), {})
-                known = paper and comparable and _as_in_paper(cells[0])
-                yield {**row, "paper_correct": paper["correct"] if known else None}
+                paper = printed.get(tuple(row[name] for name in names))
+                yield {**row, "paper_correct": paper and paper["correct"]}
 
 
-def _distribution_rows(spec: Spec, results: Cells) -> Iterator[Row]:
+def _distribution_rows(datasets: Sequence[str], results: Cells) -> Iterator[Row]:
     """Yield the learned and the exact P(R) at the top, for the figures."""
-    for exhibit, cells in spec.figures("distributions"):
-        for cell in cells:
-            for label in ("exact", *exhibit.settings["estimators"]):
-                if label not in results[cell].cdf:
-                    continue
+    for figure in figures("distributions", datasets):
+        for cell in figure.cells():
+            for label in ("exact", *figure.settings["estimators"]):
                 cdf = results[cell].cdf[label]
                 pmf = np.diff(cdf, prepend=0.0)
                 for rank, (mass, total) in enumerate(zip(pmf, cdf, strict=True), start=1):
@@ -167,15 +159,13 @@ def _distribution_rows(spec: Spec, results: Cells) -> Iterator[Row]:
                     yield {**_where(cell, label), **found}
 
 
-def _sweep_rows(spec: Spec, results: Cells) -> Iterator[Row]:
+def _sweep_rows(datasets: Sequence[str], results: Cells) -> Iterator[Row]:
     """Yield how the error falls as more items are sampled."""
-    labels = dict(spec.estimators)
-    for exhibit, cells in spec.figures("sweep"):
-        for cell in cells:
-            for column, metric in _at(spec, exhibit.settings["k"]):
-                for label in exhibit.settings["estimators"]:
-                    if label in labels:
-                        yield _errors(cell, metric, label, results[cell], column)
+    for figure in figures("sweep", datasets):
+        for cell in figure.cells():
+            for column, metric in _at(figure.settings["k"]):
+                for label in figure.settings["estimators"]:
+                    yield _errors(cell, metric, label, results[cell], column)
 
 
 def _printed(kind: str, *names: str) -> dict[tuple[Any, ...], Row]:
@@ -189,19 +179,15 @@ def _printed(kind: str, *names: str) -> dict[tuple[Any, ...], Row]:
     return {tuple(row[name] for name in names): row for row in rows}
 
 
-def _as_in_paper(cell: Cell) -> bool:
-    return cell.candidates == "all" and cell.sampled == 99
-
-
-def _at(spec: Spec, k: int) -> list[tuple[int, Metric]]:
-    return [(column, metric) for column, metric in enumerate(spec.columns) if metric.k == k]
+def _at(k: int) -> list[tuple[int, Metric]]:
+    return [(column, metric) for column, metric in enumerate(METRICS) if metric.k == k]
 
 
 def _where(cell: Cell, label: str) -> Row:
     return {
         "dataset": cell.dataset,
         "candidates": cell.candidates,
-        "recommender": label_of(cell.recommender),
+        "recommender": RECOMMENDERS[cell.recommender],
         "sampled": cell.sampled,
         "estimator": label,
     }
@@ -233,11 +219,6 @@ def write_rows(folder: Path, table: str, rows: Iterable[Row]) -> None:
     for row in rows:
         writer.writerow([_shown(row[name]) for name in SCHEMA[table]])
     write_text(folder / f"{table}.csv", text.getvalue())
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON object, all of it or nothing."""
-    write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

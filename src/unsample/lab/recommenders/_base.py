@@ -14,7 +14,7 @@ import numpy.typing as npt
 from unsample._checks import IntArray, import_extra
 from unsample._progress import Progress
 from unsample.errors import RecommenderError
-from unsample.lab.datasets import Interactions, Split
+from unsample.lab.datasets import Interactions
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -27,15 +27,6 @@ Weights: TypeAlias = Mapping[str, Any]
 LOWEST = float(np.finfo(np.float32).min)
 #: Users whose full rows of scores are made at a time when only some items are asked for.
 _ROWS = 256
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What a recommender learns from: a matrix of ones, and perhaps a way to stop."""
-
-    matrix: scipy.sparse.csr_array
-    validation: Interactions | None = None
-    progress: Progress | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +54,11 @@ class Recommender(ABC):
     name: ClassVar[str]
     #: What `fit` imports: modules, and the extra that each comes with.
     libraries: ClassVar[tuple[tuple[str, str], ...]] = ()
-    #: Whether `fit` makes use of validation pairs.
-    learns_in_epochs: ClassVar[bool] = False
     _fitted: Fitted | None = field(default=None, init=False, repr=False, compare=False)
 
     @abstractmethod
-    def _learn(self, training: Training) -> Weights:
-        """Return what is needed to score."""
+    def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
+        """Return what is needed to score, from a matrix of ones."""
 
     @abstractmethod
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
@@ -83,38 +72,10 @@ class Recommender(ABC):
             for module, extra in cls.libraries
         ]
 
-    def fit(
-        self,
-        interactions: Interactions,
-        *,
-        validation: Interactions | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Learn from interactions and return this recommender.
-
-        ``validation`` holds pairs that are not in ``interactions``, with the same ids. Recommenders
-        that learn in epochs keep the weights of the epoch that ranks them best (NDCG@10 among
-        all items the user does not have); the others take no notice of it.
-        """
+    def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
+        """Learn from interactions and return this recommender."""
         matrix = interactions.matrix()
-        return self._keep(Fitted(matrix, self._learn(Training(matrix, validation, progress))))
-
-    def fit_split(self, split: Split, *, progress: Progress | None = None) -> Self:
-        """Learn from all that a split knows of its users.
-
-        Where there are validation pairs and this recommender learns in epochs, a first fit without
-        them finds the best number of epochs, and a second one learns for so long from all pairs:
-        a user's last items tell most about the next one.
-        """
-        if split.validation is None or not self.learns_in_epochs:
-            return self.fit(split.history(), progress=progress)
-        self.fit(split.train, validation=split.validation, progress=progress)
-        best = int(np.argmax(self.fitted.weights["curve_quality"])) + 1
-        chosen = type(self)(**{**self.hyperparameters, "epochs": best})
-        return self._keep(chosen.fit(split.history(), progress=progress).fitted)
-
-    def _keep(self, fitted: Fitted) -> Self:
-        object.__setattr__(self, "_fitted", fitted)
+        object.__setattr__(self, "_fitted", Fitted(matrix, self._learn(matrix, progress)))
         return self
 
     def score_all(self, users: npt.ArrayLike) -> Scores:

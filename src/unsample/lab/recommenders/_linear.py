@@ -7,26 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample._checks import IntArray
+from unsample._progress import Progress
 from unsample._threads import one_thread
 from unsample.designs import ItemItemScores
-from unsample.errors import SolverError
 from unsample.lab.recommenders._base import (
     LOWEST,
     Fitted,
     Recommender,
     Scores,
-    Training,
     Weights,
 )
 
 if TYPE_CHECKING:
     import scipy.sparse
-
-#: Columns of the Gram matrix made, or mirrored, at a time.
-_BLOCK = 1024
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class ItemKNN(_ItemItem):
     name: ClassVar[str] = "itemknn"
     libraries: ClassVar[tuple[tuple[str, str], ...]] = (("implicit.nearest_neighbours", "recsys"),)
 
-    def _learn(self, training: Training) -> Weights:
+    def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
         from scipy.sparse import csr_array, csr_matrix
 
         (library,) = self.import_libraries()
@@ -76,7 +71,7 @@ class ItemKNN(_ItemItem):
         with one_thread(), warnings.catch_warnings():
             # The library warns about a conversion between its own matrices.
             warnings.filterwarnings("ignore", message="Method expects CSR input")
-            model.fit(csr_matrix(training.matrix), show_progress=False)
+            model.fit(csr_matrix(matrix), show_progress=False)
         return {"item_item": csr_array(model.similarity, dtype=np.float32)}
 
 
@@ -95,16 +90,10 @@ class ALS(Recommender):
     name: ClassVar[str] = "als"
     libraries: ClassVar[tuple[tuple[str, str], ...]] = (("implicit.cpu.als", "recsys"),)
 
-    def _learn(self, training: Training) -> Weights:
+    def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
         from scipy.sparse import csr_matrix
 
         (library,) = self.import_libraries()
-
-        def report(iteration: int, seconds: float, _: object) -> None:
-            if training.progress is not None:
-                note = f"{seconds:.1f} s an iteration"
-                training.progress(iteration + 1, self.iterations, note)
-
         # The library runs its own threads; BLAS threads inside them only get in the way.
         with one_thread():
             model = library.AlternatingLeastSquares(
@@ -114,7 +103,7 @@ class ALS(Recommender):
                 iterations=self.iterations,
                 random_state=self.seed,
             )
-            model.fit(csr_matrix(training.matrix), show_progress=False, callback=report)
+            model.fit(csr_matrix(matrix), show_progress=False)
         return {
             "user_factors": np.asarray(model.user_factors, dtype=np.float32),
             "item_factors": np.asarray(model.item_factors, dtype=np.float32),
@@ -130,50 +119,16 @@ class EASE(_ItemItem):
     """Every item is predicted from the user's other items by ridge regression (Steck, 2019).
 
     The weights have a closed form: B = I - P diag(1 / diag P), where P is the inverse of the Gram
-    matrix plus ``penalty``. Memory is one items x items matrix (2.7 GB for 25,815 items).
+    matrix plus ``penalty``. Memory is three items x items matrices (8 GB for 25,815 items).
     """
 
     penalty: float = 500.0
     name: ClassVar[str] = "ease"
 
-    def _learn(self, training: Training) -> Weights:
-        gram = _gram(training.matrix)
+    def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
+        gram = (matrix.T @ matrix).toarray()
         gram[np.diag_indices_from(gram)] += self.penalty
-        weights = _invert(gram)
+        weights = np.linalg.inv(gram)
         weights /= -np.diag(weights).copy()
         np.fill_diagonal(weights, 0.0)
         return {"item_item": weights}
-
-
-def _gram(matrix: scipy.sparse.csr_array) -> npt.NDArray[Any]:
-    """Return the dense items x items matrix of how many users two items share."""
-    items = matrix.shape[1]
-    gram = np.empty((items, items), dtype=np.float32)
-    columns, by_item = matrix.tocsc(), matrix.T.tocsr()
-    for start in range(0, items, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        gram[:, block] = (by_item @ columns[:, block]).toarray()
-    return gram
-
-
-def _invert(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Replace a symmetric positive definite matrix by its inverse, in place."""
-    from scipy.linalg import get_lapack_funcs
-
-    functions: Any = get_lapack_funcs(("potrf", "potri"), (matrix,))
-    factorise, invert = functions
-    # The transpose is the same matrix in the column order that LAPACK works on in place.
-    factor, failed = factorise(matrix.T, lower=1, overwrite_a=1, clean=0)
-    if not failed:
-        inverse, failed = invert(factor, lower=1, overwrite_c=1)
-    if failed:
-        raise SolverError(
-            f"the Gram matrix could not be inverted (LAPACK status {failed}); take a larger penalty"
-        )
-    result = np.asarray(inverse.T)
-    for start in range(0, len(result), _BLOCK):  # the upper triangle onto the lower one
-        rows = slice(start, start + _BLOCK)
-        corner = result[rows, rows]
-        corner[...] = np.triu(corner) + np.triu(corner, 1).T
-        result[rows.stop :, rows] = result[rows, rows.stop :].T
-    return result

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample.lab.recommenders._base import Fitted, Scores, Training, Weights
+from unsample._progress import Progress
+from unsample.lab.recommenders._base import Fitted, Scores, Weights
 from unsample.lab.recommenders._network import Learner, Network, glorot
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 
 @dataclass(frozen=True)
@@ -30,29 +34,28 @@ class MultiVAE(Network):
     annealing: int = 20
     averaging: float = 0.99
     epochs: int = 12
-    patience: int = 10
     batch: int = 128
     learning_rate: float = 3e-3
     seed: int = 0
     device: str = "cpu"
     name: ClassVar[str] = "multivae"
 
-    def _learn(self, training: Training) -> Weights:
+    def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
         rng = np.random.default_rng(self.seed)
-        learner = Learner(self, self._start(training.matrix.shape[1], rng))
+        learner = Learner(self, self._start(matrix.shape[1], rng))
         torch = learner.torch
         noise = torch.Generator(device=self.device).manual_seed(self.seed)
-        active = np.flatnonzero(np.diff(training.matrix.indptr))
+        active = np.flatnonzero(np.diff(matrix.indptr))
 
         def epoch(number: int) -> Iterator[Any]:
             kl_weight = self.kl_weight * min(1.0, number / self.annealing)
             shuffled = rng.permutation(active)
             for start in range(0, len(shuffled), self.batch):
                 users = shuffled[start : start + self.batch]
-                rows = torch.from_numpy(training.matrix[users].toarray()).to(self.device)
+                rows = torch.from_numpy(matrix[users].toarray()).to(self.device)
                 yield self._loss(torch, learner.tensors, rows, kl_weight, noise)
 
-        return learner.run(epoch, training)
+        return learner.run(epoch, progress)
 
     def _start(self, items: int, rng: np.random.Generator) -> dict[str, npt.NDArray[np.float32]]:
         sizes = {

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample.lab.recommenders._base import Fitted, Scores, Training, Weights
+from unsample._progress import Progress
+from unsample.lab.recommenders._base import Fitted, Scores, Weights
 from unsample.lab.recommenders._network import Learner, Network, glorot
 
 if TYPE_CHECKING:
@@ -39,24 +40,23 @@ class NeuMF(Network):
     negatives: int = 8
     averaging: float = 0.998
     epochs: int = 8
-    patience: int = 3
     batch: int = 2048
     learning_rate: float = 2e-3
     seed: int = 0
     device: str = "cpu"
     name: ClassVar[str] = "neumf"
 
-    def _learn(self, training: Training) -> Weights:
+    def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
         rng = np.random.default_rng(self.seed)
-        learner = Learner(self, self._start(*training.matrix.shape, rng))
+        learner = Learner(self, self._start(*matrix.shape, rng))
         torch = learner.torch
 
         def epoch(_: int) -> Iterator[Any]:
-            for batch in _batches(training.matrix, self.batch, self.negatives, rng):
+            for batch in _batches(matrix, self.batch, self.negatives, rng):
                 asked = (torch.from_numpy(part).to(self.device) for part in batch)
                 yield _loss(torch, _logits(torch, learner.tensors, *asked))
 
-        return learner.run(epoch, training)
+        return learner.run(epoch, progress)
 
     def _start(
         self, users: int, items: int, rng: np.random.Generator

