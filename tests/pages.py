@@ -11,7 +11,7 @@ import numpy as np
 
 import unsample
 from unsample.errors import UnsampleWarning
-from unsample.pages import as_html
+from unsample.show import as_html
 
 ITEMS, SAMPLED = 400, 30
 METRICS = ("Recall@5", "Recall@50", "NDCG@50")

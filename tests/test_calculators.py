@@ -10,8 +10,8 @@ import pytest
 
 import unsample
 from unsample.errors import InputError
-from unsample.pages import as_html
-from unsample.pages._calculators import Calculator, Fields
+from unsample.show import as_html
+from unsample.show._calculators import Calculator, Fields
 
 ROOM = {"sampled": "30", "items": "400", "candidates": "unseen"}
 PAPER = {"numbers": "HR@10 = 0.71, HR@1 = 0.226", "users": "1500", **ROOM}

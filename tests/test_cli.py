@@ -485,7 +485,7 @@ def test_a_result_is_printed_though_its_page_cannot_be_written(run, monkeypatch,
     def full(path, write):
         raise FileError(f"cannot write {str(path)!r}: No space left on device")
 
-    monkeypatch.setattr("unsample.pages._html.write_atomically", full)
+    monkeypatch.setattr("unsample.show._html.write_atomically", full)
     code, out, errors = run(*PLAN, "--html", tmp_path / "page.html")
     assert code == 2
     assert "ranked in full" in out

@@ -15,7 +15,7 @@ from unsample.cli import _words
 from unsample.cli._lazy import Verb, Verbs
 from unsample.errors import InputError
 from unsample.lab import datasets, recommenders
-from unsample.pages import _plots
+from unsample.show import _plots
 from unsample.tables import _sql
 
 ROOT = Path(__file__).parent.parent

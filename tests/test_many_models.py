@@ -13,7 +13,7 @@ import unsample
 from unsample.bounds import holm
 from unsample.errors import InputError
 from unsample.evidence import RankCounts
-from unsample.pages import as_html
+from unsample.show import as_html
 
 DESIGN = {"items": 2000, "sampled": 99}
 pytestmark = pytest.mark.filterwarnings(

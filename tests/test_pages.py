@@ -17,11 +17,11 @@ import pytest
 
 import unsample
 from tests import pages
-from unsample import pages as report
+from unsample import show as report
 from unsample.errors import InputError, MissingExtraError, UnsampleWarning
 from unsample.metrics import NDCG, Recall
-from unsample.pages._curves import AtManyK
-from unsample.pages._paper import CITATION
+from unsample.show._curves import AtManyK
+from unsample.show._paper import CITATION
 
 pytest.importorskip("jinja2")
 VOID = {"meta", "input", "link", "br", "hr", "img"}

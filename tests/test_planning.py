@@ -296,7 +296,7 @@ def test_bad_input_is_refused_with_a_reason(options, error, message):
 
 def test_plots_draw_on_the_axes_given(small, tmp_path):
     figure = pytest.importorskip("matplotlib.figure")
-    from unsample.pages import plot_plan, write_plot
+    from unsample.show import plot_plan, write_plot
 
     axes = figure.Figure().subplots()
     assert plot_plan(small, ax=axes) is axes

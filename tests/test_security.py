@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 import unsample
 from tests.doors import read_counts, read_targets
 from tests.pages import ITEMS, SAMPLED, sampled_ranks
-from unsample import pages as report
+from unsample import show as report
 from unsample._archives import read_arrays
 from unsample.adapters import trec
 from unsample.errors import FileError, RankError, UnsampleError
 from unsample.evidence import RankCounts
-from unsample.pages import printable
+from unsample.show import printable
 
 SOURCE = Path(unsample.__file__).parent
 
@@ -110,7 +110,7 @@ def test_the_scan_finds_what_is_planted(planted):
 def test_templates_mark_nothing_safe_but_their_own_style_and_script():
     marked = [
         match
-        for path in (SOURCE / "pages" / "templates").iterdir()
+        for path in (SOURCE / "show" / "templates").iterdir()
         for match in re.findall(r"\{\{[^}]*\|\s*safe[^}]*\}\}", path.read_text(encoding="utf-8"))
     ]
     assert sorted(marked) == ["{{ script | safe }}", "{{ style | safe }}"]

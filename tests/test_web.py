@@ -19,7 +19,7 @@ import pytest
 
 from tests.browser import Tab, chromium
 from tests.test_browser import CONTRASTS
-from unsample.pages._calculators import Calculator
+from unsample.show._calculators import Calculator
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import unsample
-from unsample.pages._html import _hash, templates
+from unsample.show._html import _hash, templates
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "web"
@@ -29,7 +29,7 @@ LIBRARIES = ("jinja2", "markupsafe")
 #: What Python loads before the page says that it is ready, so that the first answer is quick.
 IMPORTS = """
 import scipy.linalg, scipy.optimize, scipy.special
-from unsample.pages._calculators import Calculator
+from unsample.show._calculators import Calculator
 """
 _ENDINGS = {".py", ".txt", ".rst", ".md", ".typed"}
 

@@ -18,9 +18,9 @@ from unsample.errors import UnsampleWarning
 from unsample.lab.bank import RankSet, load_bank
 from unsample.lab.datasets import load_ranks
 from unsample.law import RankGrid, draw_sampled_ranks
-from unsample.pages import plot_across, plot_metric_curve, plot_plan
 from unsample.prior import KINDS, shipped
 from unsample.prior._shapes import shapes_on
+from unsample.show import plot_across, plot_metric_curve, plot_plan
 
 RECOMMENDERS = {
     "ease": "EASE",

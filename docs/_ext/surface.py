@@ -23,7 +23,7 @@ import unsample
 
 FOLDER = "reference"
 #: Rooms behind the front door, for those who extend the package.
-INNER = ("answers", "confidence", "evidence", "law", "pages", "tables")
+INNER = ("answers", "confidence", "evidence", "law", "show", "tables")
 STABLE = "Stable: whatever changes here has a line in the changelog."
 CHANGING = "For those who extend the package. It may change with any version."
 

@@ -44,6 +44,7 @@ _SURFACE = {
     "plan": "answers",
     "published": "answers",
     "sampled_ranks": "evidence",
+    "show": None,
     "sql": "tables",
 }
 
@@ -79,6 +80,7 @@ __all__ = [
 if TYPE_CHECKING:
     from unsample import adapters, designs, errors, estimators, lab, metrics
     from unsample import law as law
+    from unsample import show as show
     from unsample.answers import (
         Across,
         Audit,

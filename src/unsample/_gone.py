@@ -158,7 +158,7 @@ GONE: dict[str, str] = {
     # Comparisons and pages.
     "Comparison.supported_from(proven=)": "leave it out: every verdict rests on the same chance",
     "Comparison.to_frame(table=)": "Comparison.to_dict() has the models, as standings",
-    "unsample.pages.plot_places": "use unsample.pages.plot_comparison, which draws differences",
+    "unsample.pages": "use unsample.show, which has the same functions",
     #
     # Command and laboratory.
     "unsample.lab.evaluate": "use unsample.evaluate, or design.simulate on known ranks",

@@ -62,22 +62,22 @@ class Result(ABC):
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write the result as one interactive page, and return its path."""
-        _pages().write_html(self, path, title=title)
+        _show().write_html(self, path, title=title)
         return Path(path)
 
     def to_latex(self) -> str:
         """Return the tables of the result for LaTeX (with the package booktabs)."""
-        return str(_pages().as_latex(self))
+        return str(_show().as_latex(self))
 
     def to_markdown(self) -> str:
         """Return the tables of the result as Markdown."""
-        return str(_pages().as_markdown(self))
+        return str(_show().as_markdown(self))
 
     def _repr_html_(self) -> str:
-        return str(_pages().as_notebook(self))
+        return str(_show().as_notebook(self))
 
     def __str__(self) -> str:
-        return str(_pages().as_text(self))
+        return str(_show().as_text(self))
 
     __repr__ = __str__
 
@@ -98,11 +98,11 @@ def frame_of(rows: list[dict[str, Any]], backend: str | None) -> Any:
     return library.table(columns) if backend == "pyarrow" else library.DataFrame(columns)
 
 
-def _pages() -> ModuleType:
-    """Return the package `pages`, imported late because it imports all results."""
-    from unsample import pages
+def _show() -> ModuleType:
+    """Return the package `show`, imported late because it imports all results."""
+    from unsample import show
 
-    return pages
+    return show
 
 
 def find_metric(name: Any, metrics: Iterable[Metric], *, several: bool = False) -> Metric | None:

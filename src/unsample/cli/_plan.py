@@ -85,7 +85,7 @@ def plan_command(
             "leave it out"
         )
     from unsample.answers import plan
-    from unsample.pages import write_plot
+    from unsample.show import write_plot
     from unsample.tables import read_counts
 
     result = plan(

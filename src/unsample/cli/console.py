@@ -142,7 +142,7 @@ def _show(
     if isinstance(result, str):
         say(result)
         return
-    from unsample.pages import as_latex, as_markdown, as_text, write_html
+    from unsample.show import as_latex, as_markdown, as_text, write_html
 
     # A page that cannot be written is an error only when the result has been printed: it may
     # have taken hours.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from unsample.lab.paper._exhibits import deviations
 from unsample.lab.paper._tables import Row, Rows, grouped, values_of, write_text
-from unsample.pages import Cell, Number, Sheet, Table, as_latex, as_markdown
+from unsample.show import Cell, Number, Sheet, Table, as_latex, as_markdown
 
 VERDICTS = {True: "holds", False: "does not hold", None: "-"}
 #: The paper prints every metric times 1000.

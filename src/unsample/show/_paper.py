@@ -19,8 +19,8 @@ from unsample.answers import (
     Result,
     Standing,
 )
-from unsample.pages._comparison import comparison_notes, differences_table, standing
-from unsample.pages._sheet import (
+from unsample.show._comparison import comparison_notes, differences_table, standing
+from unsample.show._sheet import (
     Columns,
     Number,
     Sheet,

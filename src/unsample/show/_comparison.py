@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from unsample.answers import Comparison, Difference, Published, Standing
-from unsample.pages._charts import IntervalChart, IntervalRow, estimates_chart, views_of
-from unsample.pages._html import Page, Part, curve_parts, page, settings_of
-from unsample.pages._sheet import (
+from unsample.show._charts import IntervalChart, IntervalRow, estimates_chart, views_of
+from unsample.show._html import Page, Part, curve_parts, page, settings_of
+from unsample.show._sheet import (
     MINUS,
     Cell,
     Columns,

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 
 from unsample._rules import printable
-from unsample.pages._paper import paper
-from unsample.pages._sheet import Cell, Number, Table, sheet
+from unsample.show._paper import paper
+from unsample.show._sheet import Cell, Number, Table, sheet
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|~!])")
 _LATEX = str.maketrans(

@@ -9,12 +9,12 @@ from typing import Any
 
 from unsample._gone import no_attribute
 from unsample._rules import printable
-from unsample.pages import _audit as _audit  # registers how an audit reads
-from unsample.pages import _plan as _plan  # and a plan
-from unsample.pages._charts import LineChart, LineView, Series
-from unsample.pages._html import Page, Part, as_html, page, write_html
-from unsample.pages._paper import cited, paper
-from unsample.pages._plots import (
+from unsample.show import _audit as _audit  # registers how an audit reads
+from unsample.show import _plan as _plan  # and a plan
+from unsample.show._charts import LineChart, LineView, Series
+from unsample.show._html import Page, Part, as_html, page, write_html
+from unsample.show._paper import cited, paper
+from unsample.show._plots import (
     plot_across,
     plot_comparison,
     plot_distribution,
@@ -23,8 +23,8 @@ from unsample.pages._plots import (
     plot_plan,
     write_plot,
 )
-from unsample.pages._render import as_latex, as_markdown, as_notebook, as_text
-from unsample.pages._sheet import Cell, Number, Sheet, Table, sheet
+from unsample.show._render import as_latex, as_markdown, as_notebook, as_text
+from unsample.show._sheet import Cell, Number, Sheet, Table, sheet
 
 __all__ = [
     "Cell",

@@ -19,8 +19,8 @@ from unsample._checks import check_choice, check_integer, import_extra
 from unsample._files import write_atomically
 from unsample.answers import Across, Comparison, Estimates, Plan, exact
 from unsample.errors import FileError, InputError
-from unsample.pages._across import means_chart
-from unsample.pages._charts import (
+from unsample.show._across import means_chart
+from unsample.show._charts import (
     IntervalChart,
     IntervalView,
     LineChart,
@@ -28,9 +28,9 @@ from unsample.pages._charts import (
     Series,
     estimates_chart,
 )
-from unsample.pages._comparison import differences_chart
-from unsample.pages._curves import Curves, limit_names
-from unsample.pages._plan import plan_chart
+from unsample.show._comparison import differences_chart
+from unsample.show._curves import Curves, limit_names
+from unsample.show._plan import plan_chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -41,7 +41,7 @@ from unsample.errors import (
     UnsampleWarning,
 )
 from unsample.estimators import CANDIDATES
-from unsample.pages._charts import (
+from unsample.show._charts import (
     DESIGNS,
     Chart,
     IntervalRow,
@@ -49,10 +49,10 @@ from unsample.pages._charts import (
     estimates_chart,
     spec,
 )
-from unsample.pages._comparison import differences_chart
-from unsample.pages._html import as_html
-from unsample.pages._plan import plan_chart
-from unsample.pages._sheet import is_exact, number, point_of
+from unsample.show._comparison import differences_chart
+from unsample.show._html import as_html
+from unsample.show._plan import plan_chart
+from unsample.show._sheet import is_exact, number, point_of
 
 Answer: TypeAlias = Published | Plan | Estimates | Comparison
 #: What people put between thousands.

@@ -1,7 +1,7 @@
 """A result as a `Sheet`: the lines, tables and notes that text, notebooks, LaTeX and Markdown show.
 
 `sheet` makes one of any result, by its type; other rooms register their own types with
-``sheet.register``. What a sheet looks like is decided in `unsample.pages._render`.
+``sheet.register``. What a sheet looks like is decided in `unsample.show._render`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from unsample._checks import FloatArray, IntArray, check_level
 from unsample.answers import DEFAULT_LEVEL, Estimate, Estimates, Published
 from unsample.bounds import Bounds
 from unsample.metrics import Metric, MetricFamily, Recall
-from unsample.pages._charts import Band, Guide, LineChart, LineView, Role, Series, style
+from unsample.show._charts import Band, Guide, LineChart, LineView, Role, Series, style
 
 #: With more results than this, intervals on top of each other hide more than they show.
 _FEW = 3

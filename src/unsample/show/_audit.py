@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unsample.answers import Audit, Finding
-from unsample.pages._html import Page, Part, page
-from unsample.pages._sheet import DASH, Columns, Number, Sheet, Table, p_value, sheet
+from unsample.show._html import Page, Part, page
+from unsample.show._sheet import DASH, Columns, Number, Sheet, Table, p_value, sheet
 
 #: What the law of drawing is called.
 _LAWS = {

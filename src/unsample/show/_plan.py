@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from unsample.answers import Plan, percent
-from unsample.pages._charts import Guide, LineChart, LineView, Series, style
-from unsample.pages._html import Page, Part, page
-from unsample.pages._sheet import DASH, Columns, Number, Sheet, Table, number, sheet
+from unsample.show._charts import Guide, LineChart, LineView, Series, style
+from unsample.show._html import Page, Part, page
+from unsample.show._sheet import DASH, Columns, Number, Sheet, Table, number, sheet
 
 #: Smaller relative errors are none, and leave a logarithmic axis.
 _LEAST_ERROR = 1e-4

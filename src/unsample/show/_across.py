@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from unsample.answers import LIKE, THESE, Across, Comparison, Difference, MeanStanding
-from unsample.pages._charts import IntervalChart, IntervalRow, views_of
-from unsample.pages._comparison import chance, difference
-from unsample.pages._html import Page, Part, page
-from unsample.pages._sheet import (
+from unsample.show._charts import IntervalChart, IntervalRow, views_of
+from unsample.show._comparison import chance, difference
+from unsample.show._html import Page, Part, page
+from unsample.show._sheet import (
     DASH,
     Cell,
     Columns,

@@ -14,7 +14,7 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.answers import DEFAULT_LEVEL, Estimate, Estimates
-from unsample.pages._sheet import Cell, Number, Table, has_both, is_exact, number, point_of
+from unsample.show._sheet import Cell, Number, Table, has_both, is_exact, number, point_of
 
 _NONE = (math.nan, math.nan)
 #: Styles of the page in the order in which curves take them, the most distinct first.

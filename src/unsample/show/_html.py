@@ -28,14 +28,14 @@ from unsample.answers import (
     Published,
 )
 from unsample.errors import InputError
-from unsample.pages._charts import (
+from unsample.show._charts import (
     DESIGNS,
     Chart,
     estimates_chart,
     spec,
 )
-from unsample.pages._curves import Curves
-from unsample.pages._sheet import (
+from unsample.show._curves import Curves
+from unsample.show._sheet import (
     Table,
     check_groups,
     estimates_table,
@@ -95,7 +95,7 @@ def templates() -> Any:
     """Return the templates of all pages; every text is escaped."""
     jinja2 = import_extra("jinja2", extra="report", purpose="an HTML report")
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("unsample.pages"),
+        loader=jinja2.PackageLoader("unsample.show"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
