@@ -17,7 +17,7 @@ import csv
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
@@ -73,9 +73,7 @@ class Problem:
             size=(repeats,),
         )
         counts, histograms = count_repeats(drawn, items, self.n - 1)
-        observed = Observed.prepare(counts, resampled=histograms, cutoffs=CUTOFFS)
-        # Row 0 is all repeats together, which no evaluation has.
-        batch = replace(observed, shares=observed.shares[1:])
+        batch = Observed.prepare(counts, histograms=histograms, cutoffs=CUTOFFS)
         each = [RankCounts.from_ranks(one, items=items, sampled=self.n - 1) for one in drawn]
         blind = float(items.mean() - 1) / (self.n - 1)
         return Sample(batch, each, exact_values(ranks, items, METRICS), blind, self.candidates)

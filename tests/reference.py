@@ -84,14 +84,6 @@ def wmle_weights(kind: str, n: int, c: float) -> np.ndarray:
     }[kind]
 
 
-def mes_objective(
-    pi: np.ndarray, likelihood: np.ndarray, histogram: np.ndarray, eta: float
-) -> float:
-    entropy = -np.sum(pi[pi > 0] * np.log(pi[pi > 0]))
-    distance = np.sum(histogram * (pi @ likelihood - histogram) ** 2)
-    return float(distance - eta * entropy)
-
-
 def mes(likelihood: np.ndarray, histogram: np.ndarray, eta: float, scale: float) -> np.ndarray:
     """Mirror descent on the primal: slow, and nothing like Newton on the dual."""
     pi = np.full(len(likelihood), 1.0 / len(likelihood))
@@ -166,69 +158,6 @@ def beta(likelihood: np.ndarray, histogram: np.ndarray) -> np.ndarray:
         options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 10_000},
     )
     return beta_mass(items, found.x[0], found.x[1])
-
-
-def metric_bounds(counts, ends, metric, shape, alpha):
-    """Least and greatest metric over P(R) on every single rank, by one dense linear program each.
-
-    Clopper-Pearson limits for the shares of targets at most at each of ``ends``, each with an
-    equal part of ``alpha``; exponents of the shape between neighbouring ranks.
-    """
-    from scipy import stats
-    from scipy.optimize import linprog
-
-    items, sampled = int(counts.items[0]), int(counts.sampled[0])
-    ranks = np.arange(1, items + 1)
-    theta = (ranks - 1) / (items - 1)
-    rows, limits = [], []
-    part = alpha / (2 * len(ends))
-    for end in ends:
-        below = int(counts.count[counts.low <= end].sum())
-        above = int(counts.count.sum()) - below
-        chance = stats.binom.cdf(end - 1, sampled, theta)
-        low = stats.beta.ppf(part, below, above + 1) if below else 0.0
-        high = stats.beta.ppf(1 - part, below + 1, above) if above else 1.0
-        rows += [chance, -chance]
-        limits += [high, -low]
-    between = np.sqrt(ranks[1:] * ranks[:-1].astype(float))
-    lowest, highest = shape.exponents(between, (items - 1) / sampled)
-    for b in range(items - 1):
-        step = np.log(ranks[b + 1] / ranks[b])
-        if np.isfinite(lowest[b]):
-            row = np.zeros(items)
-            row[b], row[b + 1] = np.exp(lowest[b] * step), -1.0
-            rows.append(row)
-            limits.append(0.0)
-        if np.isfinite(highest[b]):
-            row = np.zeros(items)
-            row[b], row[b + 1] = -1.0, np.exp(-highest[b] * step)
-            rows.append(row)
-            limits.append(0.0)
-    weights = metric.weights(ranks, items)
-    ends_found = []
-    for sign in (1, -1):
-        solved = linprog(
-            sign * weights, A_ub=np.array(rows), b_ub=limits, A_eq=np.ones((1, items)), b_eq=[1.0]
-        )
-        assert solved.status == 0, solved.message
-        ends_found.append(sign * solved.fun)
-    return tuple(ends_found)
-
-
-def power_law_mass(items: int, exponent: float) -> np.ndarray:
-    mass = (np.arange(1, items + 1) - 0.5) ** exponent
-    return mass / mass.sum()
-
-
-def power_law(likelihood: np.ndarray, histogram: np.ndarray) -> np.ndarray:
-    items = len(likelihood)
-    found = optimize.minimize_scalar(
-        lambda e: -np.sum(histogram * np.log(power_law_mass(items, e) @ likelihood)),
-        bounds=(-3.0, 3.0),
-        method="bounded",
-        options={"xatol": 1e-12},
-    )
-    return power_law_mass(items, found.x)
 
 
 def bootstrap(counts, size: int, rng: int = 0) -> np.ndarray:

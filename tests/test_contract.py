@@ -29,17 +29,10 @@ VARIANTS = [
     "mn(prior=mes)",
     "mle(iterations=7)",
     "mle(iterations=converged)",
-    "mle(base=reciprocal)",
-    "mle(base=power)",
-    "mle(base=beta)",
     "wmle(weight=ndcg)",
     "wmle(weight=ap)",
     "mes(eta=0.0001)",
     "mes(eta=0.01, scaling=later)",
-    "mes(base=reciprocal)",
-    "mes(base=power)",
-    "mes(base=beta)",
-    "cls(constraint=nonnegative)",
     "recall_map(kind=linear)",
     "recall_map(kind=bound)",
     "recall_map(a=1.0)",
@@ -59,9 +52,9 @@ def _metrics(estimator: Estimator):
 
 @pytest.fixture(scope="module")
 def fitted(counts):
-    """Return every variant fitted to the same counts, with two bootstrap samples."""
-    drawn = reference.bootstrap(counts, 2, rng=0)
-    return {name: _evaluate(_estimator(name), counts, resampled=drawn) for name in VARIANTS}, drawn
+    """Return every variant fitted to the same counts, and to two bootstrap samples of them."""
+    drawn = np.concatenate([counts.weight[None], reference.bootstrap(counts, 2, rng=0)])
+    return {name: _evaluate(_estimator(name), counts, histograms=drawn) for name in VARIANTS}, drawn
 
 
 def _evaluate(estimator: Estimator, counts: RankCounts, metrics=None, **options):
@@ -106,7 +99,6 @@ def test_values_are_finite_certified_and_near_the_truth(name, fitted, full_ranks
     assert evaluation.values.shape == (3, len(metrics))
     assert np.isfinite(evaluation.values).all()
     assert evaluation.certificate.usable
-    assert evaluation.failures == 0
     assert (evaluation.distribution is not None) == estimator.gives_distribution
     if estimator.name in NOT_ESTIMATES or "weight=" in name or "kind=linear" in name:
         return
@@ -119,7 +111,7 @@ def test_values_are_finite_certified_and_near_the_truth(name, fitted, full_ranks
 def test_batches_give_what_single_fits_give(name, counts, fitted):
     estimator = _estimator(name)
     batch, drawn = fitted[0][name].values, fitted[1]
-    for row, times in enumerate(drawn.astype(int), start=1):
+    for row, times in enumerate(drawn.astype(int)):
         single = RankCounts.from_ranks(np.repeat(counts.low, times), items=400, sampled=30)
         alone = _evaluate(estimator, single).values[0]
         assert np.allclose(batch[row], alone, rtol=2e-5, atol=1e-7)
@@ -143,7 +135,7 @@ def test_full_sampling_without_replacement_is_exact(name):
     found = _evaluate(estimator, counts)
     assert np.allclose(found.values[0], truth, rtol=1e-9, atol=1e-12)
     # There is nothing to fit.
-    assert (found.certificate, found.failures) == (CLOSED_FORM, 0)
+    assert found.certificate == CLOSED_FORM
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -15,7 +15,6 @@ from unsample.law import (
     RankGrid,
     bin_starts,
     bin_weights,
-    check_sampler,
     draw_sampled_ranks,
     mean_over,
 )
@@ -166,12 +165,6 @@ def test_draws_may_lead_with_any_shape_and_differ_in_catalogue():
 def test_impossible_designs_are_refused(arguments, words):
     with pytest.raises(DesignError, match=words):
         Law(**arguments)
-
-
-def test_only_uniform_samples_are_understood():
-    check_sampler("uniform")
-    with pytest.raises(DesignError, match="share of the"):
-        check_sampler("popularity")
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from tests import reference
-from unsample import estimators
 from unsample.errors import InputError, RankError
-from unsample.estimators import Observed
-from unsample.estimators import _observed as room
+from unsample.estimators import Observed, _observed
 from unsample.evidence import DesignCells, RankCounts
 from unsample.law import Law, RankGrid, bin_weights
 from unsample.metrics import AUC, NDCG, Recall
+from unsample.prior._seen import _condensed_ranges
 
 
 @pytest.fixture
@@ -23,8 +22,8 @@ def partly_known() -> RankCounts:
 
 
 def test_known_ranks_are_set_apart(partly_known):
-    resampled = np.array([[0.0, 0.0, 0.0, 1.0, 2.0, 1.0], [1.0, 0, 0, 0, 0, 0]])
-    observed = Observed.prepare(partly_known, resampled=resampled, cutoffs=[5])
+    rows = [partly_known.weight, [0.0, 0.0, 0.0, 1.0, 2.0, 1.0], [1.0, 0, 0, 0, 0, 0]]
+    observed = Observed.prepare(partly_known, histograms=np.array(rows), cutoffs=[5])
     # Cells stand by sample size: three sampled ones, then ranks 2 and 7 of 20, and 7 of 30.
     assert observed.known.tolist() == [False] * 3 + [True] * 3
     assert observed.known_share == pytest.approx([3 / 7, 1.0, 0.0])
@@ -54,7 +53,7 @@ def test_weights_are_averaged_over_catalogues_where_they_depend_on_them():
 def test_empty_histograms_are_refused():
     counts = RankCounts.from_ranks([1, 2], items=50, sampled=5)
     with pytest.raises(InputError, match="got an empty one"):
-        Observed.prepare(counts, resampled=np.array([[1.0, 1.0], [0.0, 0.0]]))
+        Observed.prepare(counts, histograms=np.array([[1.0, 1.0], [0.0, 0.0]]))
 
 
 def test_ranks_that_no_global_rank_gives_are_refused_by_name():
@@ -62,7 +61,7 @@ def test_ranks_that_no_global_rank_gives_are_refused_by_name():
     design = Law(3, 1000)
     counts = RankCounts.from_ranges([1, 2, 501], [1, 2, 501], [5, 1, 4], design)
     # One histogram that holds it is enough.
-    observed = Observed.prepare(counts, resampled=np.array([[5.0, 0.0, 5.0]]))
+    observed = Observed.prepare(counts, histograms=np.array([[5.0, 0.0, 5.0], [5.0, 1.0, 4.0]]))
     with pytest.raises(RankError, match=r"got 2 among 1001 where 1000 of 3 items are sampled"):
         _ = observed.likelihood
     nobody = RankCounts.from_ranges([1, 2, 501], [1, 2, 501], [5, 0, 4], design)
@@ -106,47 +105,6 @@ def test_pools_compare_a_histogram_with_its_expectation():
     assert large.matrix.sum(axis=0) == pytest.approx(np.ones(30))
 
 
-def test_pools_of_ranges_expect_the_sum_of_their_ranks():
-    counts = RankCounts.from_ranges([2, 5], [3, 5], [3, 1], Law(20, 5))
-    (pool,) = Observed.prepare(counts, grid=reference.dense_grid(20)).pools("mes")
-    ranges = [(1, 1), (2, 3), (4, 4), (5, 5), (6, 6)]
-    assert list(zip(pool.low, pool.high, strict=True)) == ranges
-    assert pool.shares == pytest.approx(np.array([[0, 0.75, 0, 0.25, 0]]))
-    singles = Law(20, 5).pmf(np.arange(1, 7)[:, None], np.arange(1, 21))
-    assert pool.matrix == pytest.approx(
-        np.array([singles[a - 1 : b].sum(axis=0) for a, b in ranges])
-    )
-
-
-@pytest.mark.parametrize(
-    ("ranges", "expected"),
-    [
-        ([(2, 2), (5, 5)], [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6)]),
-        ([(2, 3), (5, 5)], [(1, 1), (2, 3), (4, 4), (5, 5), (6, 6)]),
-        ([(1, 3), (4, 6)], [(1, 3), (4, 6)]),
-        ([(3, 4)], [(1, 2), (3, 4), (5, 6)]),
-    ],
-)
-def test_gaps_between_ranges_are_filled(ranges, expected):
-    low, high = np.array(ranges).T
-    assert list(zip(*room._complete(low, high, 6, "bv"), strict=True)) == expected
-
-
-@pytest.mark.parametrize("method", ["mle", "mes", "bv"])
-@pytest.mark.parametrize("empty", [0, 2])
-def test_ranges_without_targets_need_not_be_named(method, empty):
-    """A file of ranges may leave out those that nobody is in: that says the same."""
-    low, high, count = np.array([1, 3, 6]), np.array([2, 5, 10]), np.array([50, 60, 40])
-    count[empty] = 0
-    named, unnamed = (
-        Observed.prepare(RankCounts.from_ranges(low[k], high[k], count[k], Law(40, 9)))
-        for k in (count >= 0, count > 0)
-    )
-    metrics = [Recall @ 10, AUC()]
-    found = [estimators.parse(method).evaluate(each, metrics).values for each in (named, unnamed)]
-    assert found[1] == pytest.approx(found[0], rel=1e-6, abs=1e-9)
-
-
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("sampled", [20, 99, 499])
 def test_a_few_catalogue_sizes_stand_for_many(sampled, replacement):
@@ -180,7 +138,7 @@ def _cells(design, low, high=None):
 
 @pytest.mark.parametrize("n", [3, 10, 31, 100, 3000])
 def test_sampled_ranks_stand_together_within_half_a_standard_error(n):
-    low, high = room._condensed_ranges(*np.array([[1, n], [1, n]]), n)
+    low, high = _condensed_ranges(*np.array([[1, n], [1, n]]), n)
     assert low[0] == 1
     assert high[-1] == n
     assert (low[1:] == high[:-1] + 1).all()
@@ -196,8 +154,8 @@ def test_sampled_ranks_stand_together_within_half_a_standard_error(n):
 def _range_of(low, high, cells):
     """Return the condensed ranges of cells, and in which of them each cell is."""
     ranges = np.unique(np.stack([low, high]), axis=1)
-    found = room._condensed_ranges(*ranges, 10)
-    at = room._places(*found, cells)
+    found = _condensed_ranges(*ranges, 10)
+    at = _observed._places(*found, cells)
     return list(zip(found[0][at].tolist(), found[1][at].tolist(), strict=True))
 
 
@@ -226,11 +184,11 @@ def test_ranges_as_they_came_are_kept():
 def test_ranges_of_sampled_ranks_have_the_probability_of_their_parts(
     ranges, all_ranks, monkeypatch
 ):
-    monkeypatch.setattr(room, "_ALL_RANKS", all_ranks)
+    monkeypatch.setattr(_observed, "_ALL_RANKS", all_ranks)
     design = Law(40, 9)
     low, high = np.array(ranges).T
     grid = RankGrid(np.array([1, 2, 3, *range(6, 50, 5)]), 50)
-    got = room._expected(design, low, high, grid)
+    got = _observed._expected(design, low, high, grid)
     ranks = np.minimum(np.arange(1, 51), 40)
     singles = design.pmf(np.arange(1, 11)[:, None], ranks)
     for row, (first, last) in enumerate(zip(low, high, strict=True)):

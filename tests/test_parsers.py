@@ -159,8 +159,8 @@ PARAMETERS = ["gamma", "eta", "iterations", "base", "strength", "weight", "kind"
     name=st.sampled_from(sorted(estimators.REGISTRY)),
     parameters=st.lists(st.tuples(st.sampled_from(PARAMETERS), CELLS), max_size=3),
 )
-@example("map", [("strength", "1" * 400)])
-@example("map", [("strength", "1e400")])
+@example("bv", [("gamma", "1" * 400)])
+@example("bv", [("gamma", "1e400")])
 def test_methods_with_any_parameters_are_made_or_refused(name, parameters):
     text = f"{name}({', '.join(f'{key}={value}' for key, value in parameters)})"
     try:

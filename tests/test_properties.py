@@ -157,7 +157,7 @@ def test_every_estimate_is_in_range_and_recall_grows_with_k(name, counts):
     batch = reference.bootstrap(counts, 2, rng=0)
     observed = Observed.prepare(
         counts,
-        resampled=batch,
+        histograms=batch,
         cutoffs=[m.cutoff(items) for m in (*recalls, *others)],
     )
     evaluation = estimator.evaluate(observed, (*recalls, *others))
@@ -201,7 +201,7 @@ def _distance_from_the_truth(method: str, design: Law) -> float:
     ("method", "tolerance"),
     [
         *[(name, 1e-3) for name in ("mle", "cls", "bv", "bv(prior=mle)")],
-        *[(name, 1e-3) for name in ("bv(prior=mes)", "mn", "mn(prior=mes)", "map(strength=1e-6)")],
+        *[(name, 1e-3) for name in ("bv(prior=mes)", "mn", "mn(prior=mes)")],
         ("recall_map", 0.02),
     ],
 )
@@ -218,7 +218,6 @@ def test_samples_that_see_every_rank_sharply_are_all_but_exact(method, tolerance
 @pytest.mark.parametrize(
     ("family", "strengths"),
     [
-        ("map(strength={})", (0.1, 1e-3, 1e-6)),
         ("mes(eta={})", (1e-2, 1e-4, 1e-8)),
         ("mes(eta={}, scaling=later)", (1e-1, 1e-4, 1e-6)),
         ("mle(iterations={})", (10, 100, 10_000)),

@@ -16,37 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.3.0.dev0"
 
-#: Name -> the module that holds it (None: the name is a module itself).
-_SURFACE = {
-    "Across": "answers",
-    "Audit": "answers",
-    "Comparison": "answers",
-    "Estimates": "answers",
-    "Evaluation": "answers",
-    "Plan": "answers",
-    "Prior": "prior",
-    "Published": "answers",
-    "RankCounts": "evidence",
-    "Read": "tables",
-    "Run": "designs",
-    "adapters": None,
-    "audit": "answers",
-    "compare": "answers",
-    "designs": None,
-    "errors": None,
-    "estimate": "answers",
-    "estimators": None,
-    "evaluate": "answers",
-    "exact": "answers",
-    "lab": None,
-    "law": None,
-    "metrics": None,
-    "plan": "answers",
-    "published": "answers",
-    "sampled_ranks": "evidence",
-    "show": None,
-    "sql": "tables",
+#: The modules of the surface, and the names that others hold.
+_MODULES = ("adapters", "designs", "errors", "estimators", "lab", "law", "metrics")
+_HOLDERS = {
+    "answers": (
+        *("Across", "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Published"),
+        *("audit", "compare", "estimate", "evaluate", "exact", "plan", "published"),
+    ),
+    "designs": ("Run",),
+    "evidence": ("RankCounts", "sampled_ranks"),
+    "prior": ("Prior",),
+    "tables": ("Read", "sql"),
 }
+_SURFACE = {name: holder for holder, names in _HOLDERS.items() for name in names}
 
 __all__ = [
     "Across",
@@ -104,12 +86,13 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"unsample.{name}")
     if name not in _SURFACE:
         from unsample._gone import no_attribute
 
         raise no_attribute("unsample", name)
-    module = importlib.import_module(f"unsample.{_SURFACE[name] or name}")
-    value = module if _SURFACE[name] is None else getattr(module, name)
+    value = getattr(importlib.import_module(f"unsample.{_SURFACE[name]}"), name)
     globals()[name] = value
     return value
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from unsample._gone import gone
 from unsample._rules import check_choice, check_integer, suggest
-from unsample.errors import GoneError, MethodError, MetricError
+from unsample.errors import MethodError, MetricError
 
 _METRIC = re.compile(
     r"\s*(?P<family>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<variant>\([^()]*\))?\s*"
@@ -29,8 +28,6 @@ _OTHER_WORDS = {
     "meanreciprocalrank": "mrr",
 }
 _METHOD = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?:\((?P<parameters>[^()]*)\)\s*)?")
-#: Names of methods in older versions.
-_FORMER = {f"{name}_{prior}": (name, prior) for name in ("bv", "mn") for prior in ("mle", "mes")}
 
 
 def read_metric(name: object, families: Mapping[str, Collection[str]]) -> tuple[str, str, Any]:
@@ -51,9 +48,6 @@ def read_metric(name: object, families: Mapping[str, Collection[str]]) -> tuple[
     variant = re.sub(r"[\s'\"]", "", match["variant"] or "")
     asked = (match["family"] + ("" if variant == "()" else variant)).casefold()
     if asked not in known:
-        former = gone(f"metrics={match['family']!r}")
-        if former is not None:
-            raise GoneError(former)
         near = _suggest_metric(name, known) or suggest(
             asked, [label for _, label in known.values()]
         )
@@ -110,7 +104,4 @@ def read_method(method: object, known: Iterable[str]) -> tuple[str, str]:
             f"known: {', '.join(known)}"
         )
     name, given = match["name"].casefold(), match["parameters"] or ""
-    if name in _FORMER:
-        name, prior = _FORMER[name]
-        given = f"prior={prior}, {given}"
     return check_choice("method", name, list(known), error=MethodError), given

@@ -280,7 +280,7 @@ def _on_fits(fits: Mapping[str, Fit], metrics: Sequence[Metric]) -> list[Note]:
             )
             notes.append(Note("unconverged", text))
         moved = [
-            f"{metric.name} = {fit.smooth_values[0, place]:.6g}"
+            f"{metric.name} = {fit.unclipped[0, place]:.6g}"
             for place, metric in enumerate(metrics)
             if fit.clipped[place]
         ]

@@ -45,7 +45,6 @@ METHODS = (
     "mle",
     "wmle",
     "mes",
-    "map",
     "beta",
     "recall_map",
 )

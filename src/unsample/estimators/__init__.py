@@ -8,9 +8,6 @@ To add one, write a frozen dataclass with a ``name`` and put it into the registr
 in ``tests/test_contract.py`` takes it from there.
 """
 
-from typing import NoReturn
-
-from unsample._gone import no_attribute
 from unsample.estimators._base import (
     DistributionEstimator,
     Estimator,
@@ -26,7 +23,7 @@ from unsample.estimators._observed import (
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
 from unsample.estimators._solvers._mixture import em
-from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
+from unsample.estimators.likelihood import MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
 
@@ -35,7 +32,6 @@ __all__ = [
     "CANDIDATES",
     "CLOSED_FORM",
     "CLS",
-    "MAP",
     "MES",
     "MLE",
     "MN",
@@ -58,7 +54,3 @@ __all__ = [
     "parse",
     "parse_all",
 ]
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise no_attribute(__name__, name)

@@ -13,7 +13,7 @@ from unsample._checks import FloatArray
 from unsample._threads import one_thread
 from unsample.errors import MetricError
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import CLOSED_FORM, Certificate, Solution
+from unsample.estimators._solvers import CLOSED_FORM, Certificate, Solution, worst
 from unsample.evidence import DesignCells, RankCounts
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
@@ -24,26 +24,18 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Metric values (histograms x metrics), the certificate of the data's own fit, and P(R)."""
+    """Metric values (histograms x metrics), and the certificate and P(R) of the first histogram."""
 
     values: FloatArray
+    #: The values before they were clipped to the range of their metrics.
+    unclipped: FloatArray
     certificate: Certificate
-    #: How many histograms of the batch (resamples included) did not converge.
-    failures: int
     distribution: RankDistribution | None = None
-    #: The values before they were clipped to the range of their metrics, for methods that may leave
-    #: it. Derivatives are taken of these: a clipped value does not change.
-    unclipped: FloatArray | None = None
-
-    @property
-    def smooth_values(self) -> FloatArray:
-        """Return the values before any clipping."""
-        return self.values if self.unclipped is None else self.unclipped
 
     @property
     def clipped(self) -> tuple[bool, ...]:
-        """Return, for each metric, whether the data's own value left the metric's range."""
-        moved = np.abs(self.smooth_values[0] - self.values[0]) > _ROUNDING
+        """Return, for each metric, whether the first histogram's value left the metric's range."""
+        moved = np.abs(self.unclipped[0] - self.values[0]) > _ROUNDING
         return tuple(moved.tolist())
 
 
@@ -89,20 +81,16 @@ def fit_by_sizes(method: Estimator, observed: Observed, metrics: Sequence[Metric
     parts = list(observed.by_sizes())
     if len(parts) == 1:
         return method.evaluate(observed, metrics)
-    fits = [method.evaluate(part, metrics) for part, _ in parts]
-    shares = [share[:, None] for _, share in parts]
+    fits = [(method.evaluate(part, metrics), share[:, None]) for part, share in parts]
     mass = np.zeros(len(observed.grid))
-    for fit, share in zip(fits, shares, strict=True):
+    for fit, share in fits:
         if fit.distribution is not None:
             mass[: len(fit.distribution.mass)] += share[0] * fit.distribution.mass
     return Fit(
-        np.sum([share * fit.values for fit, share in zip(fits, shares, strict=True)], axis=0),
-        max((fit.certificate for fit in fits), key=lambda each: (not each.usable, each.gap)),
-        max(fit.failures for fit in fits),
+        np.sum([share * fit.values for fit, share in fits], axis=0),
+        np.sum([share * fit.unclipped for fit, share in fits], axis=0),
+        worst([fit.certificate for fit, _ in fits]),
         RankDistribution(observed.grid, mass) if method.gives_distribution else None,
-        np.sum(
-            [share * fit.smooth_values for fit, share in zip(fits, shares, strict=True)], axis=0
-        ),
     )
 
 
@@ -140,10 +128,9 @@ class DistributionEstimator(Estimator):
         unknown_part = rest @ weights
         return Fit(
             known_part + clipped_to_range(unknown_part, observed, weights),
-            solution.certificate(0),
-            solution.failures,
-            RankDistribution(observed.grid, known[0] + rest[0]),
             known_part + unknown_part,
+            solution.certificate(0),
+            RankDistribution(observed.grid, known[0] + rest[0]),
         )
 
     def _solve_unknown(self, observed: Observed) -> Solution:
@@ -169,7 +156,8 @@ class MetricEstimator(Estimator):
         for cells in observed.designs:
             if not observed.known[cells.columns].all():
                 corrected[cells.columns] = self.correct(cells, metrics)
-        return Fit(observed.shares @ corrected, CLOSED_FORM, 0)
+        values = observed.shares @ corrected
+        return Fit(values, values, CLOSED_FORM)
 
 
 def clipped_to_range(values: FloatArray, observed: Observed, weights: FloatArray) -> FloatArray:

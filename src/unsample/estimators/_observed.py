@@ -1,7 +1,7 @@
 """What estimators are given: rank counts on a grid, with one row for each histogram of a batch.
 
-Row 0 is the data; further rows are resamples or repeats over the same cells. Targets whose rank is
-known, because all their candidates were ranked, are set apart: their rank is not estimated.
+A batch is the data alone, or repeats over the same cells. Targets whose rank is known, because all
+their candidates were ranked, are set apart: their rank is not estimated.
 """
 
 from __future__ import annotations
@@ -31,10 +31,6 @@ _TINY = 1e-300
 _ALL_RANKS = 2000
 #: Largest n for estimators that solve a dense system with one unknown for each sampled rank.
 _LARGEST_SYSTEM = 5000
-#: Condensed cells: sampled ranks that always stand alone.
-_FIRST_SINGLE = 10
-#: The width of the others in units of the standard error of a rank.
-_SHARE_OF_STANDARD_ERROR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +64,12 @@ class Observed:
         cls,
         counts: RankCounts,
         *,
-        resampled: FloatArray | None = None,
+        histograms: FloatArray | None = None,
         cutoffs: Iterable[int] = (),
         grid: RankGrid | None = None,
     ) -> Observed:
-        """Prepare counts and any resamples of their cells, for metrics with these cutoffs."""
-        weights = counts.weight[None, :]
-        if resampled is not None:
-            weights = np.concatenate([weights, resampled])
+        """Prepare counts, or ``histograms`` over their cells, for metrics with these cutoffs."""
+        weights = counts.weight[None, :] if histograms is None else histograms
         totals = weights.sum(axis=1, keepdims=True)
         if not (totals > 0).all():
             raise InputError("every histogram must hold some weight, got an empty one")
@@ -99,6 +93,11 @@ class Observed:
     def widths(self) -> FloatArray:
         """Return the number of ranks in each bin, as floats."""
         return np.asarray(self.grid.width, dtype=np.float64)
+
+    @property
+    def uniform(self) -> FloatArray:
+        """Return the mass of each bin where all ranks are equally likely."""
+        return self.widths / self.grid.items
 
     @cached_property
     def known(self) -> BoolArray:
@@ -190,9 +189,15 @@ class Observed:
         This is for estimators that compare a histogram with its expectation at every rank 1..n,
         whether a target was there or not.
         """
+        require_single_ranks(self.counts.low, self.counts.high, method)
         for sampled in self.sample_sizes:
-            low, high = self.ranges(sampled)
-            yield self.pool(sampled, *_complete(low, high, sampled + 1, method), self.grid)
+            if sampled + 1 > _LARGEST_SYSTEM:
+                raise DesignError(
+                    f"{method} solves a system with one unknown for each sampled rank, at most "
+                    f"{_LARGEST_SYSTEM}, got n = {sampled + 1}; use mle, which has no such limit"
+                )
+            ranks = np.arange(1, sampled + 2)
+            yield self.pool(sampled, ranks, ranks, self.grid)
 
     def ranges(self, sampled: int) -> tuple[IntArray, IntArray]:
         """Return the ranges of sampled ranks that occur at one sample size, each once, sorted."""
@@ -239,53 +244,14 @@ def _sharpest_sample(counts: RankCounts) -> int:
     return int((sampled / left).max(initial=0))
 
 
-def _complete(low: IntArray, high: IntArray, n: int, method: str) -> tuple[IntArray, IntArray]:
-    """Return these sorted ranges with the gaps between them filled, covering the ranks 1..n.
-
-    Single ranks are completed by single ranks, as in the formulas, and ranges by ranges.
-    """
-    if (low[1:] <= high[:-1]).any():
+def require_single_ranks(low: IntArray, high: IntArray, method: str) -> None:
+    """Refuse ranges of ranks for methods that need to know each one."""
+    if not (low == high).all():
+        wide = int(np.argmax(low != high))
         raise DesignError(
-            f"ranges of ranks must not overlap for {method}, got some that do, such as "
-            f"{low[0]}..{high[0]}; count disjoint ranges"
+            f"{method} needs single sampled ranks, got the range {low[wide]}..{high[wide]}; use "
+            "mle, which takes ranges"
         )
-    if n > _LARGEST_SYSTEM and len(low) > 1:
-        raise DesignError(
-            f"{method} solves a system with one unknown for each sampled rank, at most "
-            f"{_LARGEST_SYSTEM}, got n = {n}; use mle, which has no such limit"
-        )
-    if (low == high).all():
-        ranks = np.arange(1, n + 1)
-        return ranks, ranks
-    return _fill_gaps(low, high, n)
-
-
-def _condensed_ranges(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Return ranges that cover 1..n: half a standard error wide, or as they came, gaps filled.
-
-    A sample sees the share theta of better items with the standard error sqrt(theta (1 - theta)/n),
-    which is constant along arcsin(sqrt(theta)). Sampled ranks that are closer than half a standard
-    error can be joined for any P(R) that is smooth on this scale: n = 100 gives some 60 ranges.
-    """
-    if (low < high).any():
-        return _fill_gaps(low, high, n)
-    angle = np.arange(0.0, math.pi / 2, _SHARE_OF_STANDARD_ERROR * 0.5 / math.sqrt(n))
-    starts = np.floor(n * np.sin(angle) ** 2).astype(np.int64) + 1
-    starts = np.union1d(np.arange(1, min(_FIRST_SINGLE, n) + 1), starts[starts <= n])
-    return starts, np.append(starts[1:] - 1, n)
-
-
-def _fill_gaps(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Return these sorted ranges, and those between them that they leave out of 1..n.
-
-    Ranks without any target could have been seen as well.
-    """
-    gap_low = np.concatenate([[1], np.maximum.accumulate(high) + 1])
-    gap_high = np.concatenate([low - 1, [n]])
-    gaps = gap_low <= gap_high
-    starts = np.concatenate([low, gap_low[gaps]])
-    order = np.argsort(starts, kind="stable")
-    return starts[order], np.concatenate([high, gap_high[gaps]])[order]
 
 
 def _places(low: IntArray, high: IntArray, cells: DesignCells) -> IntArray:

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from unsample._spelling import read_method
 from unsample.errors import MethodError
 from unsample.estimators._base import Estimator
-from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
+from unsample.estimators.likelihood import MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
 
-_ALL = (Naive, UnbiasedRank, CLS, BV, MN, MLE, WMLE, MES, MAP, Beta, RecallMap)
+_ALL = (Naive, UnbiasedRank, CLS, BV, MN, MLE, WMLE, MES, Beta, RecallMap)
 REGISTRY: Mapping[str, type[Estimator]] = MappingProxyType({each.name: each for each in _ALL})
 _PARAMETER = re.compile(r"\s*(?P<key>[A-Za-z_]+)\s*=\s*(?P<value>[^=\s]+)\s*")
 

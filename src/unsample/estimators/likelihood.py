@@ -1,8 +1,7 @@
-"""Maximum likelihood: of any P(R), plain, weighted and with a prior, and of laws of few parameters.
+"""Maximum likelihood: of any P(R), plain and weighted, and of a Beta law.
 
-Laws and other base measures also stand for P(R) where the data tell nothing: EM starts from one,
-and relative entropy is measured against one. Ranks that the sample cannot tell apart keep the
-proportions of the base measure, however many steps are taken.
+EM starts from the uniform distribution. Ranks that the sample cannot tell apart keep its
+proportions, however many steps are taken.
 """
 
 from __future__ import annotations
@@ -21,9 +20,6 @@ from unsample.estimators._solvers._log_density import LogDensity
 from unsample.estimators._solvers._mixture import em, maximum_likelihood
 from unsample.law import mean_over
 
-#: Base measures: ``"uniform"``, as in Jin et al.; ``"reciprocal"``, 1/R; ``"power"``, a power of R
-#: and ``"beta"``, a Beta law of R/N, both fitted to the same data by maximum likelihood.
-BASES = ("uniform", "reciprocal", "power", "beta")
 _CONVERGED = "converged"
 #: A law is fitted under a standard normal prior of its parameters, as if there were so many
 #: targets. So the prior changes no digit, but keeps parameters finite where all ranks are equal.
@@ -41,25 +37,19 @@ class MLE(DistributionEstimator):
     regularises: more of them give less bias towards a flat P(R), and more variance.
     ``iterations="converged"`` gives the true maximiser, which has at most n support points.
 
-    ``base`` is where EM starts, and what P(R) stays proportional to among ranks that the sample
-    cannot tell apart: ``"uniform"`` (the paper), ``"reciprocal"`` (1/R), or a ``"power"`` law or a
-    ``"beta"`` law fitted to the same data. At the maximum it no longer matters.
-
-    Reference: Jin et al., AAAI 2021 (uniform base; the others are our own).
+    Reference: Jin et al., AAAI 2021.
     """
 
     name: ClassVar[str] = "mle"
     joint: ClassVar[bool] = True
     iterations: int | str = 100
-    base: str = "uniform"
 
     def __post_init__(self) -> None:
         _check_iterations(self.iterations)
-        check_choice("base", self.base, BASES, error=MethodError)
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin by EM, or at the maximum."""
-        return _climb(observed, observed.shares, self.iterations, self.base)
+        return _climb(observed, observed.shares, self.iterations)
 
 
 @dataclass(frozen=True)
@@ -113,39 +103,6 @@ class WMLE(DistributionEstimator):
 
 
 @dataclass(frozen=True)
-class MAP(DistributionEstimator):
-    r"""Maximum a posteriori under a Dirichlet prior centred on the uniform distribution.
-
-    .. math:: \max_\pi \sum_r \tilde P(r) \log \sum_R \pi_R P(r|R)
-              + s \sum_R \frac1N \log \pi_R
-
-    ``strength`` s is the number of pseudo-targets for each target: with M targets the prior is
-    Dirichlet(1 + s M/N). The maximiser is unique; as s goes to 0 it tends to the converged MLE.
-
-    Reference: the EM with a prior in the source of Jin et al., AAAI 2021 (not in its tables).
-    """
-
-    name: ClassVar[str] = "map"
-    joint: ClassVar[bool] = True
-    strength: float = 0.05
-
-    def __post_init__(self) -> None:
-        check_real(
-            "strength",
-            self.strength,
-            low=0.0,
-            open_low=True,
-            hint="for no prior use mle(iterations=converged)",
-            error=MethodError,
-        )
-
-    def solve(self, observed: Observed) -> Solution:
-        """Return the mass of each bin at the posterior's mode."""
-        prior = self.strength * observed.widths / observed.grid.items
-        return maximum_likelihood(observed.likelihood, observed.shares, prior=prior)
-
-
-@dataclass(frozen=True)
 class Beta(DistributionEstimator):
     r"""Ranks whose relative position follows a Beta law, fitted by maximum likelihood.
 
@@ -162,46 +119,20 @@ class Beta(DistributionEstimator):
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin at the maximum of the likelihood, by Newton's method."""
-        return fit_law(observed, from_end=True)
+        items, low, high = observed.grid.items, observed.grid.low, observed.grid.high
+        statistics = [
+            mean_over(lambda ranks: np.log((ranks - 0.5) / items), low, high),
+            mean_over(lambda ranks: np.log((items - ranks + 0.5) / items), low, high),
+        ]
+        shapes, base = np.stack(statistics, axis=1), np.log(observed.widths)
+        problem = LogDensity(observed.likelihood, observed.shares, _TARGETS, shapes, base)
+        return problem.fit().solution
 
 
-def base_measure(name: str, observed: Observed) -> FloatArray:
-    """Return the mass of each bin: one row, or one for each histogram where it is fitted."""
-    if name == "uniform":
-        return (observed.widths / observed.grid.items)[None, :]
-    if name == "reciprocal":
-        grid = observed.grid
-        mass = observed.widths * mean_over(lambda ranks: 1.0 / ranks, grid.low, grid.high)
-        return np.asarray(mass / mass.sum())[None, :]
-    # EM never changes a mass of zero.
-    return np.maximum(fit_law(observed, from_end=name == "beta").weights, 1e-300)
-
-
-def fit_law(observed: Observed, *, from_end: bool) -> Solution:
-    """Return the mass of each bin under the power law of R that fits best, or the Beta law of R/N.
-
-    The Beta law is a power law of the rank ``from_end`` too.
-    """
-    items, low, high = observed.grid.items, observed.grid.low, observed.grid.high
-    statistics = [mean_over(lambda ranks: np.log((ranks - 0.5) / items), low, high)]
-    if from_end:
-        statistics.append(mean_over(lambda ranks: np.log((items - ranks + 0.5) / items), low, high))
-    problem = LogDensity(
-        observed.likelihood,
-        observed.shares,
-        _TARGETS,
-        np.stack(statistics, axis=1),
-        np.log(observed.widths),
-    )
-    return problem.fit().solution
-
-
-def _climb(
-    observed: Observed, shares: FloatArray, iterations: int | str, base: str = "uniform"
-) -> Solution:
+def _climb(observed: Observed, shares: FloatArray, iterations: int | str) -> Solution:
     if iterations == _CONVERGED:
         return maximum_likelihood(observed.likelihood, shares)
-    start = base_measure(base, observed)
+    start = observed.uniform
     return em(observed.likelihood, shares, start=start, iterations=int(iterations))
 
 

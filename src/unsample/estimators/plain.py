@@ -11,6 +11,7 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray, check_choice, check_real
 from unsample.errors import DesignError, MethodError
 from unsample.estimators._base import MetricEstimator
+from unsample.estimators._observed import require_single_ranks
 from unsample.evidence import DesignCells
 from unsample.law import Law
 from unsample.metrics import Metric
@@ -40,7 +41,7 @@ class Naive(MetricEstimator):
             if not np.array_equal(column, metric.weights(cells.high, n)):
                 raise DesignError(
                     f"naive {metric} needs ranks that are single or all on one side of K, got "
-                    "ranges of ranks on which its weight varies; use mle, mes, bv or cls"
+                    "ranges of ranks on which its weight varies; use mle, which takes ranges"
                 )
         return np.stack(columns, axis=1)
 
@@ -59,7 +60,7 @@ class UnbiasedRank(MetricEstimator):
 
     def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
         """Return the metric at the unbiased rank."""
-        _single_ranks(cells, self.name)
+        require_single_ranks(cells.low, cells.high, self.name)
         design = cells.design
         ranks = 1.0 + (design.items - 1) * (cells.low - 1) / design.sampled
         columns = [metric.weights(ranks, design.items) for metric in metrics]
@@ -111,7 +112,7 @@ class RecallMap(MetricEstimator):
 
     def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
         """Return for each sampled rank how much of it the interpolated recall counts."""
-        _single_ranks(cells, self.name)
+        require_single_ranks(cells.low, cells.high, self.name)
         ranks = np.concatenate([[0.0], self.mapping(cells.design)])
         columns = []
         for metric in metrics:
@@ -143,13 +144,3 @@ def _median_ranks(k: IntArray, design: Law) -> FloatArray:
     # P(Bin(s, theta) <= k - 1) = 1 - I_theta(k, s - k + 1).
     theta[inside] = betaincinv(k[inside], design.sampled - k[inside] + 1.0, 0.5)
     return 1.0 + theta * (design.items - 1)
-
-
-def _single_ranks(cells: DesignCells, method: str) -> None:
-    """Refuse ranges of ranks for methods that need to know each one."""
-    if not (cells.low == cells.high).all():
-        wide = int(np.argmax(cells.low != cells.high))
-        raise DesignError(
-            f"{method} needs single sampled ranks, got the range {cells.low[wide]}.."
-            f"{cells.high[wide]}; use mle, mes, bv or cls, which take ranges"
-        )

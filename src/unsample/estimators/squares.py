@@ -24,9 +24,9 @@ from unsample.estimators._base import (
     clipped_to_range,
 )
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import CLOSED_FORM, Solution
+from unsample.estimators._solvers import CLOSED_FORM, Solution, worst
 from unsample.estimators._solvers._squares import maximum_entropy, monotone_least_squares
-from unsample.estimators.likelihood import BASES, MLE, base_measure
+from unsample.estimators.likelihood import MLE
 from unsample.metrics import Metric
 
 #: Added to diagonals: a sampled rank that the P(R) in use cannot give has a row of zeros.
@@ -46,26 +46,20 @@ class MES(DistributionEstimator):
     ``"later"`` is n, as in the authors' later public code, which uses it with eta = 0.01. The
     printed eta gives less variance than the paper's tables show; eta = 0.0001 gives theirs.
 
-    ``base`` is what P(R) is in the absence of data: H is the entropy relative to it. The paper's is
-    ``"uniform"``; ``"reciprocal"`` is 1/R, and ``"power"`` and ``"beta"`` are laws fitted to the
-    same data.
-
     Catalogues of several sizes are pooled: their common histogram is compared with its
     expectation. Samples of several sizes n are compared one by one, and the distances averaged
     over the targets.
 
-    References: Jin et al., AAAI 2021; Li et al., AAAI 2023 (uniform base; the others are our own).
+    References: Jin et al., AAAI 2021; Li et al., AAAI 2023.
     """
 
     name: ClassVar[str] = "mes"
     eta: float = 0.001
     scaling: str = "printed"
-    base: str = "uniform"
 
     def __post_init__(self) -> None:
         check_real("eta", self.eta, low=0.0, open_low=True, error=MethodError)
         check_choice("scaling", self.scaling, ("printed", "later"), error=MethodError)
-        check_choice("base", self.base, BASES, error=MethodError)
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin by Newton's method on the dual."""
@@ -83,7 +77,7 @@ class MES(DistributionEstimator):
             np.concatenate([pool.matrix for pool in pools]),
             np.concatenate(within, axis=1),
             cell_weights=np.concatenate(scale) * shares,
-            widths=base_measure(self.base, observed) * observed.grid.items,
+            widths=observed.widths,
             eta=self.eta,
         )
 
@@ -95,8 +89,8 @@ class CLS(Estimator):
     .. math:: \min_x \sum_R \tfrac1N \Big(\sum_r P(r|R)\, x_r - w_K(R)\Big)^2,
               \qquad x_1 \ge \dots \ge x_n \ge 0
 
-    ``constraint="nonnegative"`` drops the order and keeps the sign. Where catalogues differ by
-    user, P(r|R) is averaged over them. A value outside the metric's range is clipped into it.
+    Where catalogues differ by user, P(r|R) is averaged over them. A value outside the metric's
+    range is clipped into it.
 
     Reference: Krichene, Rendle, KDD 2020; the order constraint reproduces the tables of Jin et
     al., AAAI 2021.
@@ -104,10 +98,6 @@ class CLS(Estimator):
 
     name: ClassVar[str] = "cls"
     gives_distribution: ClassVar[bool] = False
-    constraint: str = "monotone"
-
-    def __post_init__(self) -> None:
-        check_choice("constraint", self.constraint, ("monotone", "nonnegative"), error=MethodError)
 
     @one_thread()
     def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
@@ -115,27 +105,19 @@ class CLS(Estimator):
         self.require(metrics)
         known = observed.shares @ observed.known_weights(metrics)
         if observed.known.all():
-            return Fit(known, CLOSED_FORM, 0)
+            return Fit(known, known, CLOSED_FORM)
         rest = observed.unknown_part()
-        uniform = rest.widths / rest.grid.items
         targets = rest.bin_weights(metrics)
         values, certificates = np.zeros_like(known), []
         for pool in rest.pools(self.name):
             solved = [
-                monotone_least_squares(
-                    pool.matrix.T, uniform, target, monotone=self.constraint == "monotone"
-                )
-                for target in targets.T
+                monotone_least_squares(pool.matrix.T, rest.uniform, target) for target in targets.T
             ]
             values += pool.shares @ np.stack([x for x, _ in solved], axis=1)
             certificates += [certificate for _, certificate in solved]
-        worst = max(certificates, key=lambda found: (not found.usable, found.gap))
         values *= (1.0 - observed.known_share)[:, None]
         return Fit(
-            known + clipped_to_range(values, observed, targets),
-            worst,
-            int(not worst.usable),
-            unclipped=known + values,
+            known + clipped_to_range(values, observed, targets), known + values, worst(certificates)
         )
 
 
@@ -159,7 +141,7 @@ class _Linear(DistributionEstimator):
     def prior_mass(self, observed: Observed) -> FloatArray:
         """Return P(R) by bin that weights the bias: one row, or one for each histogram."""
         if self.prior == "uniform":
-            return base_measure("uniform", observed)
+            return observed.uniform[None, :]
         learned = MLE(self.iterations) if self.prior == "mle" else MES(self.eta)
         return learned.solve(observed).weights
 

@@ -8,7 +8,7 @@ from unsample.law._grid import (
     bin_weights,
     mean_over,
 )
-from unsample.law._law import LARGEST_URN, Law, as_better, check_sampler, draw_sampled_ranks
+from unsample.law._law import LARGEST_URN, Law, as_better, draw_sampled_ranks
 from unsample.law._sizes import few_sizes
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "as_better",
     "bin_starts",
     "bin_weights",
-    "check_sampler",
     "draw_sampled_ranks",
     "few_sizes",
     "mean_over",

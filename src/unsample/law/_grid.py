@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -34,18 +33,6 @@ from unsample.errors import DesignError, InputError
 from unsample.metrics import Metric, parse
 
 
-class _Widths(TypedDict):
-    """How wide bins are: see `bin_starts`."""
-
-    single: int
-    ratio: float
-    blur: float
-
-
-_FINE = _Widths(single=64, ratio=0.0125, blur=0.2)
-_COARSE = _Widths(single=24, ratio=0.05, blur=0.5)
-
-
 @dataclass(frozen=True, eq=False)
 class RankGrid:
     """Bins ``low[b]..high[b]`` that cover the ranks ``1..items`` without gap or overlap."""
@@ -59,22 +46,21 @@ class RankGrid:
 
         ``sampled`` is the sharpest sample in use, ``cutoffs`` are the K in use.
         """
-        return cls._build(items, sampled, cutoffs, _FINE)
+        starts = bin_starts(items, single=64, ratio=0.0125, blur=0.2, sampled=sampled)
+        return cls._isolating(cutoffs, starts, int(items))
 
     @classmethod
     def coarse(cls, items: int, *, sampled: int = 0, cutoffs: Iterable[int] = ()) -> RankGrid:
         """Return the bins of all else: smooth curves and limits are as good on them."""
-        return cls._build(items, sampled, cutoffs, _COARSE)
+        starts = bin_starts(items, single=24, ratio=0.05, blur=0.5, sampled=sampled)
+        return cls._isolating(cutoffs, starts, int(items))
 
     @classmethod
-    def _build(cls, items: int, sampled: int, cutoffs: Iterable[int], width: _Widths) -> RankGrid:
-        items = check_integer(
-            "items", items, minimum=1, maximum=LARGEST_CATALOGUE, error=DesignError
-        )
-        lows = bin_starts(items, sampled=sampled, **width)
+    def _isolating(cls, cutoffs: Iterable[int], starts: IntArray, items: int) -> RankGrid:
+        """Return a grid on which each cutoff has a bin of its own."""
         kept = np.array([k + shift for k in cutoffs for shift in (0, 1)], dtype=np.int64)
         kept = kept[(kept >= 1) & (kept <= items)]
-        return cls(np.union1d(lows, kept), items)
+        return cls(np.union1d(starts, kept), items)
 
     def __len__(self) -> int:
         return len(self.low)
@@ -204,19 +190,6 @@ class RankDistribution:
         median = self.quantile(0.5)
         return f"RankDistribution(items={self.items}, bins={len(self.grid)}, median rank={median})"
 
-    def _repr_html_(self) -> str:
-        """Return a small picture of P(R <= rank) over the logarithm of the rank."""
-        ranks = np.unique(np.geomspace(1, self.items, 80).round())
-        across = 320 * np.log(ranks) / np.log(self.items)
-        down = 120 * (1.0 - np.clip(self.cdf(ranks), 0.0, 1.0))
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True))
-        caption = f"P(R ≤ rank), ranks 1 to {self.items:,}, median {self.quantile(0.5):,}"
-        return (
-            f'<figure><svg viewBox="-2 -2 324 124" width="320" role="img" aria-label="{caption}">'
-            f'<polyline points="{points}" fill="none" stroke="#12938b" stroke-width="2"/>'
-            f"</svg><figcaption>{caption}</figcaption></figure>"
-        )
-
 
 def bin_weights(metric: Metric, grid: RankGrid | RankPoints, items: int) -> FloatArray:
     """Return the mean of w(R) over the ranks of each bin; ranks beyond the cutoff count as 0."""
@@ -275,6 +248,7 @@ def bin_starts(
     The first ``single`` ranks have bins of their own. Further bins are at most as wide as ``ratio``
     of their rank and, where there is a sample, ``blur`` times the standard error of a rank in it.
     """
+    items = check_integer("items", items, minimum=1, maximum=LARGEST_CATALOGUE, error=DesignError)
     starts = list(range(1, min(single, items) + 1))
     others = max(items - 1, 1)
     low = len(starts) + 1

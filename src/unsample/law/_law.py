@@ -261,21 +261,6 @@ class Law:
         )
 
 
-def check_sampler(
-    sampler: str,
-    remedy: str = "evaluate the model with unsample.evaluate, which looks at few items; "
-    "unsample.audit tells how items were drawn",
-) -> None:
-    """Refuse anything but uniform samples; ``remedy`` says what to do instead."""
-    if sampler != "uniform":
-        raise DesignError(
-            f"sampler must be 'uniform', got {sampler!r}; only uniform sampling can be estimated "
-            "from ranks: when items are drawn by popularity, a sampled rank tells which share of "
-            "the *popularity* lies above the target, not how many items do, so no function of the "
-            f"ranks can recover R; {remedy}"
-        )
-
-
 def as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     """Return how many candidates beat each target, and how many other candidates there are.
 

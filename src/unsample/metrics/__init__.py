@@ -42,9 +42,6 @@ A metric without ``@K`` is over all items. Add your own with `custom`, and `regi
 name parse.
 """
 
-from typing import Any
-
-from unsample._gone import no_attribute
 from unsample.metrics._families import AP, AUC, HR, MR, MRR, NDCG, Precision, Recall, RPrec
 from unsample.metrics._metric import (
     REGISTRY,
@@ -76,7 +73,3 @@ __all__ = [
     "places_of",
     "register",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    raise no_attribute(__name__, name)

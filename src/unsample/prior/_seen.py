@@ -19,13 +19,15 @@ import numpy as np
 from scipy.special import bdtr
 
 from unsample._checks import BoolArray, FloatArray, IntArray
-from unsample.estimators._observed import Observed, _condensed_ranges
+from unsample.estimators import Observed
 from unsample.evidence import ItemCounts, PairCounts, RankCounts, size_ranges
 from unsample.law import RankGrid
 from unsample.metrics import Metric
 
 #: More targets tell nothing more of a curve, and their information is beyond all digits.
 _MOST_TARGETS = 1e9
+#: Sampled ranks that always stand alone, and the width of further cells in standard errors.
+_FIRST_SINGLE, _SHARE_OF_STANDARD_ERROR = 10, 0.5
 #: Cutoffs of the usual metrics, which get bins of their own.
 _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
 
@@ -269,3 +271,19 @@ class Seen:
     def centred(self, scores: FloatArray) -> FloatArray:
         """Return scores of cells, and as a last one what centring subtracts."""
         return np.append(scores, -(scores @ self.weight) / self.norm)
+
+
+def _condensed_ranges(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """Return ranges that cover 1..n: half a standard error wide, or as they came, gaps filled."""
+    if (low < high).any():
+        # Ranks without any target could have been seen as well.
+        gap_low = np.concatenate([[1], np.maximum.accumulate(high) + 1])
+        gap_high = np.concatenate([low - 1, [n]])
+        gaps = gap_low <= gap_high
+        starts = np.concatenate([low, gap_low[gaps]])
+        order = np.argsort(starts, kind="stable")
+        return starts[order], np.concatenate([high, gap_high[gaps]])[order]
+    angle = np.arange(0.0, math.pi / 2, _SHARE_OF_STANDARD_ERROR * 0.5 / math.sqrt(n))
+    starts = np.floor(n * np.sin(angle) ** 2).astype(np.int64) + 1
+    starts = np.union1d(np.arange(1, min(_FIRST_SINGLE, n) + 1), starts[starts <= n])
+    return starts, np.append(starts[1:] - 1, n)

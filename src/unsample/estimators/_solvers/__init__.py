@@ -6,6 +6,7 @@ how it ended, the objective, a bound on how far from the optimum that is, and th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,6 +61,11 @@ class Certificate:
 CLOSED_FORM = Certificate(Status.CLOSED_FORM)
 
 
+def worst(certificates: Sequence[Certificate]) -> Certificate:
+    """Return one that is not usable, or else the one with the largest gap."""
+    return max(certificates, key=lambda found: (not found.usable, found.gap))
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Solutions of a batch: one row of ``weights`` and one entry of the rest for each problem."""
@@ -78,11 +84,6 @@ class Solution:
             float(self.gap[row]),
             int(self.iterations[row]),
         )
-
-    @property
-    def failures(self) -> int:
-        """Return how many problems of the batch did not converge."""
-        return int((self.status == Status.NOT_CONVERGED).sum())
 
     @classmethod
     def closed_form(cls, weights: FloatArray) -> Solution:

@@ -16,10 +16,10 @@ from t = 0. The weights follow from t, and primal minus dual objective is the ga
 2. For a non-negative matrix A (ranks x cells), weights d and targets b:
 
 .. math:: F(x) = \sum_R d_R ((A x)_R - b_R)^2 \to \min \quad \text{subject to} \quad
-          x_1 \ge \dots \ge x_n \ge 0 \;\; \text{(monotone) or} \;\; x \ge 0 \;\; \text{(not)}
+          x_1 \ge \dots \ge x_n \ge 0
 
-It is solved by non-negative least squares. With s the steps of x (or x itself), g half the slope
-of F in s and m that of sum_R d_R (A x)_R, convexity gives F(s) - F(s*) <= 2 g's - 2 g's*. The best
+It is solved by non-negative least squares. With s the steps of x, g half the slope of F in s and m
+that of sum_R d_R (A x)_R, convexity gives F(s) - F(s*) <= 2 g's - 2 g's*. The best
 fit is no longer than its target, so m's* <= sqrt(sum d) |b|, and -g's* is at most that times the
 largest -g_j / m_j. This is the gap reported, whatever algorithm found s; lengths are those with
 weights d.
@@ -49,17 +49,14 @@ def maximum_entropy(
     tolerance: float = 1e-12,
     max_iterations: int = 200,
 ) -> Solution:
-    """Solve the first problem for each row of ``targets``, to a gap of ``tolerance``.
-
-    ``widths`` holds one row for all of them, or one for each.
-    """
+    """Solve the first problem for each row of ``targets``, to a gap of ``tolerance``."""
     used = (cell_weights > 0).any(axis=0)
     basis, core = _steep_part(likelihood[used], float(cell_weights.max()) / eta)
     problem = _Dual(
         likelihood[used],
         targets[:, used],
         np.sqrt(cell_weights[:, used]),
-        np.log(np.broadcast_to(widths, (len(targets), likelihood.shape[1]))),
+        np.log(widths),
         eta,
         basis,
         core,
@@ -89,12 +86,7 @@ class _Dual:
     core: FloatArray
 
     def rows(self, chosen: slice | IntArray) -> _Dual:
-        return replace(
-            self,
-            targets=self.targets[chosen],
-            root=self.root[chosen],
-            log_widths=self.log_widths[chosen],
-        )
+        return replace(self, targets=self.targets[chosen], root=self.root[chosen])
 
     def weights_and_value(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         exponent = self.log_widths - (self.root * dual) @ self.likelihood / self.eta
@@ -185,7 +177,6 @@ def monotone_least_squares(
     weights: FloatArray,
     target: FloatArray,
     *,
-    monotone: bool = True,
     tolerance: float = 1e-6,
 ) -> tuple[FloatArray, Certificate]:
     """Solve the second problem; a non-increasing x is a sum of non-negative steps.
@@ -199,19 +190,11 @@ def monotone_least_squares(
     # An orthogonal reduction leaves the problem unchanged and `cells + 1` rows of it.
     stacked = np.column_stack([matrix, target]) * root[:, None]
     reduced = np.asarray(np.linalg.qr(stacked, mode="r"))
-    columns, right = reduced[:, :cells], reduced[:, cells]
-    mass = weights @ matrix
-    x, _ = nnls(columns, right, maxiter=30 * cells)
-    steps = x
-    if monotone:
-        # In the basis whose column j lifts x_1..x_j together, order is non-negativity. Often the
-        # answer without the order has it already, and is then the answer with it.
-        columns, mass = np.cumsum(columns, axis=1), np.cumsum(mass)
-        steps = -np.diff(x, append=0.0)
-        if steps.min() < -1e-10 * x.max():
-            steps, _ = nnls(columns, right, maxiter=30 * cells)
-        steps = np.maximum(steps, 0.0)
-        x = np.cumsum(steps[::-1])[::-1]
+    # In the basis whose column j lifts x_1..x_j together, order is non-negativity.
+    columns, mass = np.cumsum(reduced[:, :cells], axis=1), np.cumsum(weights @ matrix)
+    right = reduced[:, cells]
+    steps, _ = nnls(columns, right, maxiter=30 * cells)
+    x = np.cumsum(steps[::-1])[::-1]
     fitted = columns @ steps - right
     gradient = columns.T @ fitted
     rising = np.maximum(-gradient, 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -43,9 +43,7 @@ def compute_cell(
     labels, depth, drawn_labels = _wanted(cell)
     curve = tuple(Recall @ rank for rank in range(1, min(depth, int(items.max())) + 1))
     cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in (*METRICS, *curve)]
-    observed = Observed.prepare(counts, resampled=histograms, cutoffs=cutoffs)
-    # Row 0 of a batch is all repeats together, which no evaluation has.
-    batch = replace(observed, shares=observed.shares[1:])
+    batch = Observed.prepare(counts, histograms=histograms, cutoffs=cutoffs)
     values, cdf = {}, {}
     for label in labels:
         shown = curve if label in drawn_labels else ()
