@@ -391,9 +391,7 @@ def test_compare_takes_a_column_and_no_pairing(files, run):
         "--column",
         "rank=place",
     )
-    usual, alone = printed(run(*given)), printed(run(*given, "--unpaired"))
-    assert usual["matched"] == "position"
-    assert not alone["paired"]
+    assert printed(run(*given))["matched"] == "position"
 
 
 def test_published_prints_a_range_where_a_number_would_say_too_much(run):

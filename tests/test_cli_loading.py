@@ -145,7 +145,6 @@ def test_words_of_help_are_those_of_the_library():
     assert _words.NEGATIVES == evidence.NEGATIVES
     assert _words.CANDIDATES == datasets.CANDIDATES
     assert _words.PRIOR_KINDS == answers.PRIOR_KINDS
-    assert _words.CORRECTIONS == answers.CORRECTIONS
     assert set(_words.PLOTS) == set(_plots._FORMATS)
 
 
@@ -175,7 +174,6 @@ def test_values_are_refused_in_the_words_of_the_library(run, arguments, source):
         ("unsample estimate --cand", "--candidates"),
         ("unsample estimate x.csv --candidates un", "unseen"),
         ("unsample estimate x.csv --ties opt", "optimistic"),
-        ("unsample compare a=x.csv --correction bon", "bonferroni"),
     ],
 )
 def test_completion_knows_verbs_options_and_values(capsys, monkeypatch, words, value):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import unsample
+from unsample.answers import Gate
 from unsample.errors import InputError, UnsampleWarning
 
 DESIGN = {"items": 1000, "sampled": 99, "candidates": "unseen"}
@@ -22,21 +23,20 @@ MODELS = {"base": _ranks(4.0), "same": _ranks(4.0, seed=1), "worse": _ranks(1.5)
 
 @pytest.fixture(scope="module")
 def result():
-    return unsample.compare(MODELS, against="base", metrics=["NDCG@10", "Recall@100"], **DESIGN)
+    return unsample.compare(MODELS, metrics=["NDCG@10", "Recall@100"], **DESIGN)
 
 
 def test_it_fails_where_the_chance_passes_the_level(result):
-    gate = result.gate("NDCG@10")
+    gate = result.gate("NDCG@10", baseline="base")
     assert gate.failed
     assert gate.worse == ("worse",)
     for model in ("same", "worse"):
         pair = result.difference(model, "base", "NDCG@10")
-        # A slow count: draws of both logarithms under the law of the difference.
         assert gate.chances[model] == pytest.approx(1 - pair.chance, abs=1e-12)
         assert (pair.winner == "base") == (model in gate.worse)
     line = str(gate)
     assert line.startswith("Gate failed: chance of a lower NDCG@10 than base's: worse more than 99")
-    assert line.endswith("the gate closes at 95 %.")
+    assert line.endswith("the gate closes at 95 % for 2 models together.")
     assert "\n" not in line
     assert gate.to_dict()["failed"]
 
@@ -44,13 +44,13 @@ def test_it_fails_where_the_chance_passes_the_level(result):
 def test_a_margin_is_a_share_of_the_baseline(result):
     base = result.estimates["base"]["Recall@100"].value
     for margin in (0.0, 0.01, 0.1, 0.5):
-        gate = result.gate("Recall@100", margin=margin)
+        gate = result.gate("Recall@100", baseline="base", margin=margin)
         pair = result.difference("worse", "base", "Recall@100")
         rng = np.random.default_rng(0)
         drawn = _draws(pair.reversed() if pair.sign < 0 else pair, rng)
         drawn = -drawn if pair.sign < 0 else drawn
         assert gate.chances["worse"] == pytest.approx((drawn < -margin * base).mean(), abs=0.01)
-    close = result.gate("Recall@100", margin=0.9)
+    close = result.gate("Recall@100", baseline="base", margin=0.9)
     assert not close.failed
     assert str(close).startswith("Gate passed: chance of a lower Recall@100 than base's by more")
 
@@ -66,8 +66,8 @@ def _draws(pair, rng, size=100_000):
 def test_bounds_that_are_apart_fail_too():
     few = {"base": np.ones(45, dtype=int), "new": np.full(45, 100)}
     with pytest.warns(UnsampleWarning, match="45 users are few"):
-        found = unsample.compare(few, against="base", metrics="Recall@500", **DESIGN)
-    gate = found.gate("Recall@500")
+        found = unsample.compare(few, metrics="Recall@500", **DESIGN)
+    gate = found.gate("Recall@500", baseline="base")
     assert gate.chances == {"new": None}
     assert gate.failed == (found.winner("Recall@500") == "base") == True  # noqa: E712
     assert "new known by bounds alone" in str(gate)
@@ -77,11 +77,14 @@ def test_wrong_input_is_refused(result):
     with pytest.raises(InputError, match="baseline must be one of base, same, worse, got 'bse'"):
         result.gate("NDCG@10", baseline="bse")
     with pytest.raises(InputError, match=r"margin must be .* got 1"):
-        result.gate("NDCG@10", margin=1)
+        result.gate("NDCG@10", baseline="base", margin=1)
     with pytest.raises(KeyError, match="no comparison on MRR"):
-        result.gate("MRR")
-    with pytest.raises(KeyError, match="pairs were taken against 'base'"):
-        result.gate("NDCG@10", baseline="same")
+        result.gate("MRR", baseline="base")
+
+
+def test_a_chance_is_never_rounded_up_to_the_level():
+    about = {"metric": "HR@1", "baseline": "A", "margin": 0.0, "level": 0.95, "worse": ()}
+    assert "B 94.9 %; the gate closes at 95 %." in str(Gate(chances={"B": 0.9499}, **about))
 
 
 @pytest.fixture
@@ -111,9 +114,9 @@ def test_the_command_exits_with_one_where_it_fails(files, run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--fail-if-worse", "NDCG@10"], "baseline must be given with fail_if_worse"),
-        (["--baseline", "base", "--margin", "0.1"], "margin must be left out without"),
-        (["--baseline", "base", "--against", "base"], "must not be given together"),
+        (["--fail-if-worse", "NDCG@10"], "must be given together"),
+        (["--baseline", "base"], "got baseline base"),
+        (["--margin", "0.1"], "margin must be left out without"),
         (["--baseline", "nobody", "--fail-if-worse", "NDCG@10"], "got 'nobody'"),
         (["--baseline", "base", "--fail-if-worse", "NDGC@10"], "NDGC@10"),
         (["--baseline", "base", "--fail-if-worse", "NDCG@10", "--margin", "2"], "margin must be"),

@@ -143,9 +143,10 @@ def test_shuffled_users_change_the_chances(ranks, options, metric):
     mixed = np.random.default_rng(1).permutation(USERS)
     two = {"ease": ranks["ease"], "als": ranks["als"]}
     other = {"ease": ranks["ease"], "als": ranks["als"][mixed]}
+    strangers = {"ease": np.arange(USERS), "als": USERS + mixed}
     paired, apart, unpaired = (
-        unsample.compare(models, **options | {"metrics": metric}, paired=how)
-        for models, how in ((two, None), (other, None), (two, False))
+        unsample.compare(models, users=users, **options | {"metrics": metric})
+        for models, users in ((two, None), (other, None), (other, strangers))
     )
     widths = [np.ptp(each.differences[0].interval()) for each in (paired, apart, unpaired)]
     assert widths[0] < 0.95 * widths[1]

@@ -460,13 +460,6 @@ def test_groups_are_rows_and_bounds_are_marked():
     assert str(cell).endswith(" (bounds)")
 
 
-def test_frames_of_a_comparison():
-    result = pages.result("compare")
-    pairs = result.to_frame("pandas")
-    assert list(pairs["chance"]) == [round(pair.chance, 6) for pair in result.differences]
-    assert list(pairs["value"]) == [pair.value for pair in result.differences]
-
-
 # -- plots take axes and return them, and draw the numbers of their results ------------------------
 
 

@@ -215,7 +215,7 @@ def test_the_smallest_difference_is_where_compare_begins_to_tell(guess):
     for _ in range(5):
         models = {name: draw_ranks(guess, users, rng) for name in "AB"}
         design = {"items": ITEMS, "sampled": ITEMS - 1, "replacement": False}
-        found = unsample.compare(models, metrics=NDCG, paired=False, prior=None, **design)
+        found = unsample.compare(models, metrics=NDCG, prior=None, **design)
         both = found.difference("A", "B", NDCG)
         widths.append((both.high - both.low) / 2.0)
     full = plan(items=ITEMS, users=users, budget=ITEMS * users)

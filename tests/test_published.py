@@ -1,5 +1,7 @@
 """Numbers of papers: reading them, refusing contradictions, and estimating from them."""
 
+import functools
+import json
 import warnings
 from decimal import Decimal
 
@@ -276,3 +278,91 @@ def test_numbers_that_were_cut_off_or_are_means_of_runs_are_taken():
     # What neither explains is refused still.
     with pytest.raises(ContradictionError, match=r"HR@5 = 0\.5 and HR@10 = 0\.4"):
         published({"HR@5": "0.5", "HR@10": "0.4"}, users=6040, **options)
+
+
+# -- several papers -------------------------------------------------------------------------------
+
+METRICS = ("Recall@10", "Recall@100", "Recall@500", "NDCG@100")
+CALL = ("published", "--items", 3706, "--users", 6040)
+
+
+def _paper(numbers, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
+        return published(numbers, **{**SETUP, "metrics": METRICS, **options})
+
+
+@functools.cache
+def papers():
+    return {
+        "low": _paper({"HR@1": "0.180", "HR@5": "0.480", "HR@10": "0.600"}),
+        "high": _paper({"HR@1": "0.310", "HR@5": "0.770", "HR@10": "0.900"}, sampled=100),
+    }
+
+
+def test_numbers_of_two_papers_are_compared_on_what_was_asked_of_them():
+    result = unsample.compare(papers())
+    assert [metric.name for metric in result.metrics] == list(METRICS)
+    assert not result.paired
+    assert all(result.estimates[name] is held for name, held in papers().items())
+    text = str(result)
+    assert "low: from HR@1 = 0.180, HR@5 = 0.480, HR@10 = 0.600; 6,040 targets, 99 of" in text
+    assert "do not match" not in text
+    assert result.winner("Recall@100") == result.winner("Recall@500") == "high"
+    for pair in result.differences:
+        assert (pair.winner is not None) == (max(pair.chance, 1 - pair.chance) >= 0.95)
+
+
+def test_ranks_are_compared_with_the_numbers_of_a_paper():
+    full = load_ranks("ml-1m", "neumf", candidates="all").ranks[:2000]
+    ranks = draw_sampled_ranks(full, items=3706, sampled=99, rng=0)
+    given = {"mine": ranks, "theirs": papers()["high"]}
+    result = unsample.compare(given, items=3706, sampled=99, metrics=["Recall@500"])
+    assert result.winner("Recall@500") == "theirs"
+    assert result.warnings == ()
+
+
+def test_other_catalogues_candidates_and_metrics_are_refused():
+    other = _paper({"HR@10": "0.8245"}, items=3416)
+    with pytest.raises(DesignError, match=r"one catalogue to be compared, got low 3,706 and x 3,4"):
+        unsample.compare({"low": papers()["low"], "x": other})
+    some, every = (_paper({"HR@10": "0.82"}, candidates=said) for said in ("unseen", "all"))
+    with pytest.raises(DesignError, match="same candidates to be compared, got a unseen and b all"):
+        unsample.compare({"a": some, "b": every})
+    with pytest.raises(InputError, match=r"got Recall@7; call published for these too"):
+        unsample.compare(papers(), metrics="Recall@7")
+
+
+def test_the_command_compares_two_papers(run):
+    models = ("N:CF:99:HR@10=0.730,NDCG@10=0.447", "SASRec:100:HR@10=0.8245,NDCG@10=0.5905")
+    code, out, err = run(*CALL, *models, "-m", "Recall@100", "--json", "-q")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["models"] == ["N:CF", "SASRec"]
+    same = {
+        "NCF": _paper({"HR@10": "0.730", "NDCG@10": "0.447"}, metrics="Recall@100"),
+        "SASRec": _paper({"HR@10": "0.8245", "NDCG@10": "0.5905"}, sampled=100),
+    }
+    pair = unsample.compare(same, metrics="Recall@100").differences[0]
+    assert found["differences"][0]["value"] == pytest.approx(pair.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["HR@10=0.7"], "sampled must be given with printed numbers"),
+        (["A:99:HR@10=0.7"], "at least two to be compared, got 'A' alone; for one, say --sampled"),
+        (["A:99:HR@10=0.7", "HR@1=0.1"], "got 'HR@1=0.1' and 'A:99:HR@10=0.7'"),
+        (["A:x:HR@10=0.7", "B:99:HR@10=0.7"], "a model must be given as NAME:SAMPLED:METRIC"),
+        (["A:0:HR@10=0.7", "B:99:HR@10=0.7"], "sampled of A must be an integer of at least 1"),
+        (["A:99:", "B:99:HR@10=0.7"], "a number must be given as METRIC=VALUE"),
+        (["A:99:HR@10=0.7", "A:99:HR@10=0.8"], "once by each name, got 'A' twice"),
+        (["A:99:HR@1=0.9,HR@10=0.7", "B:99:HR@10=0.8"], "A: HR@1 = 0.9 and HR@10 = 0.7 contradict"),
+        (["A:99:HR@10=0.7", "B:99:HR@10=0.8", "--sampled", 99], "sampled must be left out"),
+    ],
+)
+def test_wrong_words_get_one_message(run, given, message):
+    code, out, err = run(*CALL, *given)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1

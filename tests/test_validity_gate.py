@@ -20,8 +20,10 @@ def _findings(size: int) -> list[Finding]:
     for _ in range(size):
         models = {name: runs[0] for name, runs in world.models(rng).items()}
         design = {"items": ITEMS, "sampled": SAMPLED, "candidates": "unseen"}
-        found = compare(models, metrics=METRICS, against="A", **design)
-        stopped += np.array([found.gate(metric, margin=0.02).failed for metric in METRICS])
+        found = compare(models, metrics=METRICS, **design)
+        stopped += np.array(
+            [found.gate(metric, baseline="A", margin=0.02).failed for metric in METRICS]
+        )
     limit = float(binom.ppf(0.999, size, 0.05)) / size
     promise = "a gate stops a model that is as good as the baseline in at most 5 %"
     return [

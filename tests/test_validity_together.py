@@ -61,7 +61,7 @@ class World:
                 name: self._evaluation(ranks, rng, order)
                 for name, ranks in zip("AB", self.ranks(rng, self.users), strict=True)
             }
-            found = compare(models, metrics=METRICS, paired=True).differences
+            found = compare(models, metrics=METRICS).differences
             pairs.append([(pair.low, pair.high) for pair in found])
         found = []
         for place, metric in enumerate(METRICS):

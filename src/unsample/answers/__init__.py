@@ -2,9 +2,8 @@
 
 from unsample.answers._across import LIKE, THESE, Across, MeanStanding
 from unsample.answers._audit import Audit, Finding, audit
-from unsample.answers._claims import Claim
 from unsample.answers._compare import compare
-from unsample.answers._comparison import Comparison, Difference, Standing
+from unsample.answers._comparison import Comparison, Standing
 from unsample.answers._estimate import (
     DEFAULT_METHOD,
     estimate,
@@ -21,10 +20,9 @@ from unsample.answers._planned import Plan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
 from unsample.answers._published import Published, PublishedEstimate, published
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Result, percent
-from unsample.answers._verdicts import CORRECTIONS
+from unsample.answers._verdicts import Difference
 
 __all__ = [
-    "CORRECTIONS",
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",
@@ -33,7 +31,6 @@ __all__ = [
     "THESE",
     "Across",
     "Audit",
-    "Claim",
     "Comparison",
     "Difference",
     "Estimate",

@@ -16,15 +16,26 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers._comparison import Comparison, Difference, listed_briefly, two_sided
+from unsample.answers._comparison import Comparison, listed_briefly
 from unsample.answers._laws import Laws, MeanDifference
 from unsample.answers._notes import Note
 from unsample.answers._result import Result
-from unsample.answers._verdicts import corrected_for
+from unsample.answers._verdicts import Difference, find_difference, verdicts, winner_of
 from unsample.bounds import quantile
 from unsample.errors import InputError
 from unsample.metrics import Metric
-from unsample.prior import BOUNDS, CAUTION, Law, cautious, runs_apart, t_law, with_runs
+from unsample.prior import (
+    BOUNDS,
+    CAUTION,
+    DRAWS,
+    Law,
+    best_of,
+    cautious,
+    runs_apart,
+    symmetric_root,
+    t_law,
+    with_runs,
+)
 
 #: The share of the prior's variance that errors have in common over data sets, by kind: those of
 #: a model, and of the difference of two (``benchmarks/calibration.py``; families and kinds of
@@ -37,7 +48,6 @@ IN_COMMON = {
 }
 #: Which data sets a mean is meant for.
 THESE, LIKE = "these data sets", "data sets like these"
-_DRAWS = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,6 @@ class Across(Result):
     differences: tuple[Difference, ...]
     like: tuple[Difference, ...]
     level: float
-    correction: str
     notes: tuple[Note, ...] = ()
     library: str | None = None
 
@@ -89,26 +98,19 @@ class Across(Result):
 
     def difference(self, a: str, b: str, metric: str, *, like: bool = True) -> Difference:
         """Return the difference of two means, on data sets like these or on these."""
-        for pair in self.like if like else self.differences:
-            if pair.metric == metric and {pair.a, pair.b} == {a, b}:
-                return pair if pair.a == a else pair.reversed()
-        raise KeyError(f"no difference of {a} and {b} on {metric}")
+        return find_difference(self.like if like else self.differences, a, b, metric)
 
     def winner(self, metric: str, *, like: bool = True) -> str | None:
         """Return the model whose mean is surely the highest, or None."""
-        won = [p.winner for p in (self.like if like else self.differences) if p.metric == metric]
-        every = len({name for pair in self.like for name in (pair.a, pair.b)}) - 1
-        return next((name for name in won if name and won.count(name) == every), None)
+        return winner_of(self.like if like else self.differences, metric, len(self.models))
 
     def sentences(self) -> tuple[str, ...]:
         """Return the verdict on each metric as a sentence for a paper."""
-        sure = f"{100 * self.level:g} %"
-        sure += "" if self.correction == "none" else f", {self.correction.title()}"
-        return tuple(self._sentence(metric.name, sure) for metric in self.metrics)
+        return tuple(self._sentence(metric.name) for metric in self.metrics)
 
-    def _sentence(self, metric: str, sure: str) -> str:
+    def _sentence(self, metric: str) -> str:
         here, like = self.winner(metric, like=False), self.winner(metric)
-        count = len(self.whole)
+        count, sure = len(self.whole), f"{100 * self.level:g} %, Holm"
         if like is not None:
             return f"{like} has the highest mean {metric} on {LIKE} ({sure})."
         if here is not None:
@@ -137,7 +139,6 @@ class Across(Result):
             "datasets": list(self.comparisons),
             "whole": list(self.whole),
             "level": self.level,
-            "correction": self.correction,
             "cells": self.cells,
             "means": [dict(vars(row)) for row in self.standings],
             "differences": self.rows(),
@@ -153,9 +154,13 @@ def averaged_over(
     comparisons = {name: each for name, (each, _) in found.items()}
     first = next(iter(comparisons.values()))
     models = tuple(dict.fromkeys(name for each in comparisons.values() for name in each.models))
-    notes, whole = list[Note](), list[str]()
+    said: dict[Note, list[str]] = {}
     for name, each in comparisons.items():
-        notes += [Note(note.name, f"{name}: {note.text}") for note in each.notes]
+        for note in each.notes:
+            said.setdefault(note, []).append(name)
+    notes = [Note(note.name, f"{listed_briefly(on)}: {note.text}") for note, on in said.items()]
+    whole = list[str]()
+    for name, each in comparisons.items():
         missing = [model for model in models if model not in each.models]
         bounds = {row.model for row in each.standings if row.source == BOUNDS}
         why = f"there is no {listed_briefly(missing)}" if missing else ""
@@ -177,10 +182,10 @@ def averaged_over(
         law = AcrossLaw.of([found[name][1] for name in whole], metric, models)
         standings += law.standings(first.level)
         for like in pairs:
-            pairs[like] += law.differences(first.level, first.correction, like=like)
+            pairs[like] += law.differences(first.level, like=like)
     return Across(
         across, first.metrics, comparisons, tuple(whole), tuple(standings), tuple(pairs[False]),
-        tuple(pairs[True]), first.level, first.correction, tuple(notes), library,
+        tuple(pairs[True]), first.level, tuple(notes), library,
     )  # fmt: skip
 
 
@@ -209,9 +214,10 @@ class AcrossLaw:
         single, pair = np.max([IN_COMMON[kind] for kind in kinds or {"all"}], axis=0).tolist()
         return cls(metric, names, values, prior, users, (single, pair))
 
-    def of_sum(self, signs: FloatArray, *, like: bool) -> MeanDifference:
-        """Return the law of a sum of models' means, each with its sign."""
-        count, two = len(self.values), int((signs != 0).sum()) > 1
+    def mean(self, name: str, other: str | None = None, *, like: bool) -> MeanDifference:
+        """Return the law of a model's mean, less another's if that is named."""
+        count, two = len(self.values), other is not None
+        signs = np.array([(each == name) - float(each == other) for each in self.names])
         share, values = self.shares[two], self.values @ signs
         prior, users = (
             np.maximum(np.einsum("i,dij,j->d", signs, each, signs), 0.0)
@@ -226,53 +232,42 @@ class AcrossLaw:
         parts = [cautious(*part) for part in parts] if two else parts
         return MeanDifference(float(values.mean()), *with_runs(float(scale), float(freedom), parts))
 
-    def _difference(self, a: int, b: int, *, like: bool) -> MeanDifference:
-        ones = np.eye(len(self.names))
-        return self.of_sum(ones[a] - ones[b], like=like)
-
-    def differences(self, level: float, correction: str, *, like: bool) -> list[Difference]:
-        """Return the difference of each two means, and who wins, corrected for the pairs."""
-        pairs = list(combinations(range(len(self.names)), 2))
-        laws = [self._difference(a, b, like=like) for a, b in pairs]
-        sure = corrected_for([min(x.chance, 1.0 - x.chance) for x in laws], correction, len(laws))
-        found = []
-        for (a, b), law, doubt in zip(pairs, laws, sure, strict=True):
-            one, other = self.names[a], self.names[b]
-            ahead = one if law.chance > 0.5 else other
-            winner = ahead if doubt <= 1.0 - level else None
-            numbers = (law.value, *law.interval(two_sided(level)), law.chance)
-            found.append(Difference(self.metric.name, one, other, *numbers, winner, law))
-        return found
+    def differences(self, level: float, *, like: bool) -> list[Difference]:
+        """Return the difference of each two means, and who wins."""
+        pairs = [(a, b, self.mean(a, b, like=like)) for a, b in combinations(self.names, 2)]
+        return verdicts(self.metric.name, pairs, level, len(pairs))
 
     def standings(self, level: float) -> list[MeanStanding]:
         """Return the models, the highest mean first."""
         drawn, size = self._drawn(), len(self.names)
-        places = 1.0 + (drawn[:, :, None, :] > drawn[:, :, :, None]).sum(axis=3)
-        first = drawn.mean(axis=0).argmax(axis=1)
+        places = 1.0 + np.argsort(np.argsort(-drawn, axis=2), axis=2).astype(np.float64)
+        best = best_of(
+            self.names, drawn.mean(axis=0), lambda a, b: self.mean(a, b, like=False).chance
+        )
+        most = math.inf if self.metric.family.unlimited else 1.0
         rows = []
-        for at, (name, signs) in enumerate(zip(self.names, np.eye(size), strict=True)):
-            laws = [self.of_sum(signs, like=like) for like in (False, True)]
-            most = math.inf if self.metric.family.unlimited else 1.0
-            (low, high), (like_low, like_high) = (law.interval(level) for law in laws)
-            ends = (max(low, 0.0), min(high, most), max(like_low, 0.0), min(like_high, most))
-            others = [self._difference(at, b, like=False).chance for b in range(size) if b != at]
-            # Never more than the chance of beating one other model.
-            best = min(float((first == at).mean()), *others) if size > 2 else others[0]
+        for at, name in enumerate(self.names):
+            laws = [self.mean(name, like=like) for like in (False, True)]
+            limits = np.clip([law.interval(level) for law in laws], 0.0, most)
+            (low, high), (like_low, like_high) = limits.tolist()
+            ends = (low, high, like_low, like_high)
             best_on = float((places[:, :, at] == 1.0).mean(axis=1).sum())
             place = _place(places[:, :, at], level, size)
-            mean = laws[0].value
-            rows.append(MeanStanding(self.metric.name, name, mean, *ends, best, best_on, *place))
+            head = (self.metric.name, name, laws[0].value)
+            rows.append(MeanStanding(*head, *ends, best[name], best_on, *place))
         return sorted(rows, key=lambda row: -row.value)
 
     def _drawn(self) -> FloatArray:
         """Return values that may be (data sets x draws x models)."""
-        rng, shape = np.random.default_rng(33), (_DRAWS, len(self.names))
+        rng, shape = np.random.default_rng(33), (DRAWS, len(self.names))
         share, common = self.shares[1], rng.standard_normal(shape)
         found = []
         for values, prior, users in zip(self.values, self.prior, self.users, strict=True):
-            own = math.sqrt(1.0 - share) * rng.standard_normal(shape)
-            error = (math.sqrt(share) * common + own) @ _root(prior)
-            found.append(values + error + rng.standard_normal(shape) @ _root(CAUTION * users))
+            own, chance = rng.standard_normal((2, *shape))
+            error = (math.sqrt(share) * common + math.sqrt(1.0 - share) * own) @ symmetric_root(
+                prior
+            )
+            found.append(values + error + chance @ symmetric_root(CAUTION * users))
         return np.stack(found)
 
 
@@ -300,8 +295,3 @@ def _moments(
     scale = np.outer(values, values) if learned else 1.0
     here = np.ix_(at, at)
     return values, scale * prior[here] * (5.0 / 3.0), scale * users[here]
-
-
-def _root(covariance: FloatArray) -> FloatArray:
-    powers, axes = np.linalg.eigh(covariance)
-    return np.asarray(axes * np.sqrt(np.maximum(powers, 0.0)) @ axes.T)

@@ -8,6 +8,7 @@ joint posterior of all models, has both, and every number here follows from it.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import check_choice, check_level, suggest
 from unsample._gone import refuses_gone
 from unsample.answers._across import Across, averaged_over
-from unsample.answers._comparison import ALL, BEST, Comparison, Standing, listed_briefly
+from unsample.answers._comparison import Comparison, Standing, listed_briefly
 from unsample.answers._estimate import estimate_counts
 from unsample.answers._estimates import Estimates
 from unsample.answers._given import (
@@ -31,24 +31,22 @@ from unsample.answers._given import (
     named_by_stem,
     possible_metrics,
 )
-from unsample.answers._laws import Laws
+from unsample.answers._laws import DifferenceLaw, Laws
 from unsample.answers._model import Model
 from unsample.answers._notes import Note, warn_of
 from unsample.answers._paired import Pairing
 from unsample.answers._prior import SHIPPED, as_prior
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, find_metric
 from unsample.answers._runs import on_runs, split_runs
-from unsample.answers._verdicts import CORRECTIONS, verdicts
+from unsample.answers._verdicts import Difference, two_sided, verdicts
 from unsample.errors import DesignError, InputError, MetricError
 from unsample.evidence import ModelCounts, size_on_grid
 from unsample.metrics import Metric
 from unsample.prior import Prior
 from unsample.tables import Read, is_table
 
-#: More models than this are compared only with the best one, unless all pairs are asked for.
-_MOST_MODELS_BY_DEFAULT = 100
 #: More models than this have too many pairs to compute, keep or read.
-_MOST_MODELS_IN_PAIRS = 1_000
+_MOST_MODELS = 100
 
 
 @overload
@@ -71,9 +69,6 @@ def compare(
     by: str | None = None,
     read: Read = USUAL,
     level: float = DEFAULT_LEVEL,
-    correction: str = "holm",
-    against: str | None = None,
-    paired: bool | None = None,
     across: str | None = None,
 ) -> Comparison | Across:
     """Compare two or more models by their sampled ranks.
@@ -100,17 +95,9 @@ def compare(
     by
         The column that names the model, if there is one table; by default ``"model"``.
     level
-        The chance that all verdicts on a metric are right, and the level of the intervals.
-    correction
-        ``"holm"``, ``"bonferroni"`` or ``"none"``, over the pairs of models on one metric.
-    against
-        Which pairs to compare: ``"all"``; the name of a model chosen in advance, to compare every
-        other one with it; or ``"best"``, to compare the highest estimate on each metric with every
-        other one (the correction then counts all pairs, because the data chose the best). The
-        default is ``"all"`` for up to 100 models, and ``"best"`` for more.
-    paired
-        Whether to take differences user by user. None: of users that two models have in common.
-        True: an error unless all models have the same users.
+        The chance that all verdicts on a metric are right (Holm's correction for the pairs), and
+        the level of the intervals. All pairs are compared; of more than 100 models, the highest
+        estimate of each metric with every other model.
     across
         The column that names the data set of each row, in a table; or what to call the names of a
         dict that holds, for each data set, what else would be ``models``. Each data set is compared
@@ -122,12 +109,9 @@ def compare(
     >>> compare(ranks, items=3706, sampled=99, metrics="Recall@50").winner("Recall@50")
     'A'
     """
-    level = check_level(level)
-    if level <= 0.5:
-        raise InputError(f"level must be above 0.5, the chance of a coin, got {level:g}")
-    check_choice("correction", correction, CORRECTIONS)
+    two_sided(level)
     given = Given(items, sampled, users, replacement, negatives, kind, read)
-    how = _How(metrics, candidates, kind, as_prior(prior), by, level, correction, against, paired)
+    how = _How(metrics, candidates, kind, as_prior(prior), by, level)
     if across is None:
         result: Comparison | Across = _compared(models, given, how)[0]
     else:
@@ -147,60 +131,68 @@ class _How(NamedTuple):
     prior: Prior | None
     by: str | None
     level: float
-    correction: str
-    against: str | None
-    paired: bool | None
 
 
 def _compared(models: Any, given: Given, how: _How) -> tuple[Comparison, Laws]:
     """Return the comparison on one data set, and the laws behind it."""
-    metrics, candidates, kind, held, by, level, correction, against, paired = how
-    several, runs, given = split_runs(_named(models, by, given), given)
+    several, runs, given = split_runs(_named(models, how.by, given), given)
     if len(runs) < 2:
         raise InputError(f"models must be at least two, got {len(several)} runs of one")
-    notes = on_runs(runs)
-    against = _chosen_pairs(against, list(runs), notes)
-    loaded, pairing = _loaded(several, given, paired)
-    wanted = _wanted(metrics, loaded)
+    loaded, pairing = _loaded(several, given)
+    wanted = _wanted(how.metrics, loaded)
     _check_same_catalogue(loaded)
-    _check_same_candidates(loaded, candidates)
-    apart = pairing.unmatched or pairing.partly
-    if paired and apart:
-        raise InputError(f"paired needs the same users for every model, got {apart}")
-    estimates: dict[str, Estimates] = {}
-    for model in loaded:
-        if model.made is not None:
-            _check_made(model, model.made, wanted)
-            found: Estimates = model.made
-        else:
-            found = estimate_counts(
-                model.counts, metrics=wanted, candidates=candidates, prior=held, kind=kind
-            )
-            filtered = given.filtered or (model.targets is not None and model.targets.filtered)
-            found = replace(found, filtered=filtered)
-        estimates[model.name] = found
-        notes += found.notes
-    if paired is None and sum(not model.published for model in loaded) > 1:
+    _check_same_candidates(loaded, how.candidates)
+    estimates = {model.name: _estimated(model, wanted, given, how) for model in loaded}
+    notes = [*on_runs(runs), *(note for found in estimates.values() for note in found.notes)]
+    if sum(not model.published for model in loaded) > 1:
         notes += _on_pairing(pairing)
     laws = Laws(loaded, estimates, pairing, runs)
-    differences, standings = [], []
+    differences, standings = list[Difference](), list[Standing]()
     for metric in wanted:
-        differences += verdicts(laws, metric, against, level, correction)
-        standings += _standings(laws, metric, level)
+        pairs, family = _pairs(laws, metric, notes)
+        differences += verdicts(metric.name, pairs, how.level, family)
+        standings += _standings(laws, metric, how.level)
     result = Comparison(
         wanted,
         laws.averages,
         tuple(standings),
         tuple(differences),
         pairing.matched,
-        level,
-        correction,
+        how.level,
         tuple(dict.fromkeys(notes)),
-        against,
         library_of(models),
         {name: len(each) for name, each in runs.items()},
     )
     return result, laws
+
+
+def _estimated(model: Model, metrics: tuple[Metric, ...], given: Given, how: _How) -> Estimates:
+    """Return the estimates of one model, or of one run."""
+    if model.made is not None:
+        _check_made(model, model.made, metrics)
+        return model.made
+    found = estimate_counts(
+        model.counts, metrics=metrics, candidates=how.candidates, prior=how.prior, kind=how.kind
+    )
+    filtered = given.filtered or (model.targets is not None and model.targets.filtered)
+    return replace(found, filtered=filtered)
+
+
+def _pairs(
+    laws: Laws, metric: Metric, notes: list[Note]
+) -> tuple[list[tuple[str, str, DifferenceLaw]], int]:
+    """Return the pairs to compare, with their laws, and how many might have been compared."""
+    names = list(laws.runs)
+    pairs, family = list(itertools.combinations(names, 2)), len(names) * (len(names) - 1) // 2
+    if len(names) > _MOST_MODELS:
+        best = max(names, key=lambda name: laws.averages[name][metric].value)
+        pairs = [(best, name) for name in names if name != best]
+        text = (
+            f"{len(names):,} models have {family:,} pairs: on each metric only the highest "
+            "estimate is compared with every other model"
+        )
+        notes.append(Note("many models", text))
+    return [(a, b, laws.difference(metric, a, b)) for a, b in pairs], family
 
 
 def _standings(laws: Laws, metric: Metric, level: float) -> list[Standing]:
@@ -232,9 +224,7 @@ def _named(models: Any, by: str | None, given: Given) -> Mapping[str, Any]:
     return models if isinstance(models, ModelCounts) else several
 
 
-def _loaded(
-    models: Mapping[str, Any], given: Given, paired: bool | None
-) -> tuple[list[Model], Pairing]:
+def _loaded(models: Mapping[str, Any], given: Given) -> tuple[list[Model], Pairing]:
     """Return the models, and who is paired with whom."""
     if not isinstance(models, ModelCounts):
         models = given.files(models) or models
@@ -242,8 +232,6 @@ def _loaded(
     if any(model.labels is None for model in loaded if not model.published):
         # If one model has no index, an index is of no use: rows are matched by position.
         loaded = [replace(model, labels=None) for model in loaded]
-    if paired is False:
-        return loaded, Pairing()
     if isinstance(models, ModelCounts):
         return loaded, Pairing.of_counts(loaded, models.between)
     return loaded, Pairing.of_models(loaded)
@@ -261,37 +249,6 @@ def _on_pairing(pairing: Pairing) -> list[Note]:
         text = f"{pairing.partly}: users that only one of two models has are compared unpaired"
         return [Note("partly paired", text)]
     return []
-
-
-def _chosen_pairs(against: str | None, names: list[str], notes: list[Note]) -> str:
-    """Return which pairs to compare; add a note if the number of models decides that."""
-    count = len(names)
-    if against is None:
-        if count <= _MOST_MODELS_BY_DEFAULT:
-            return ALL
-        text = (
-            f"{count:,} models have {count * (count - 1) // 2:,} pairs: on each metric only the "
-            'highest estimate is compared with every other model (against="best")'
-        )
-        notes.append(Note("many models", text))
-        return BEST
-    if against in {ALL, BEST} and against in names:
-        raise InputError(
-            f"against={against!r} must not be the name of a model too, for it has a meaning of its "
-            "own; rename the model"
-        )
-    if against not in (ALL, BEST, *names):
-        near = suggest(str(against), (ALL, BEST, *names))
-        raise InputError(
-            f"against must be 'all', 'best' or the name of a model, got {against!r}"
-            + (f"; {near}" if near else "")
-        )
-    if against == ALL and count > _MOST_MODELS_IN_PAIRS:
-        raise InputError(
-            f"against must be 'best' or the name of a model for more than {_MOST_MODELS_IN_PAIRS:,}"
-            f" models, got 'all' for {count:,}, which have {count * (count - 1) // 2:,} pairs"
-        )
-    return against
 
 
 def comparable(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:

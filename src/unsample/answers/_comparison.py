@@ -3,92 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, TypeVar
 
-from unsample import metrics as _metrics
-from unsample._checks import check_level
-from unsample._gone import refuses_gone
-from unsample.answers._claims import Claim, claims_of
+from unsample._checks import check_choice, check_real
 from unsample.answers._estimates import Estimates
 from unsample.answers._evaluation import Evaluation
-from unsample.answers._gate import Gate, percent_of
-from unsample.answers._laws import DifferenceLaw
+from unsample.answers._gate import Gate
 from unsample.answers._notes import Note
 from unsample.answers._paired import INDEX, POSITION, USER
-from unsample.answers._result import DEFAULT_LEVEL, Result, find_metric, frame_of
+from unsample.answers._result import Result, find_metric
+from unsample.answers._verdicts import Difference, find_difference, winner_of
 from unsample.errors import InputError
 from unsample.metrics import Metric
 
-#: Which pairs to compare, if no model is named: all, or the highest estimate with every other.
-ALL, BEST = "all", "best"
 #: Longer lists of names are cut in sentences, and longer tables where people read them.
 _MOST_NAMES = 20
 _MOST_ROWS = 50
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One metric of model ``a`` minus that of model ``b``."""
-
-    metric: str
-    a: str
-    b: str
-    value: float
-    low: float
-    high: float
-    #: The chance that ``a`` is better; None where one of them is known by its bounds alone.
-    chance: float | None
-    #: The better model, or None if the data cannot decide.
-    winner: str | None
-    law: DifferenceLaw = field(repr=False, compare=False)
-    #: 1 or, for the difference of ``b`` and ``a`` as it was asked for, -1.
-    sign: int = field(default=1, repr=False)
-
-    def interval(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
-        """Return (low, high), each end with this chance: both hold with ``2 level - 1``.
-
-        So it excludes 0 exactly where the chance that one model is better passes the level.
-        """
-        low, high = self.law.interval(two_sided(level))
-        return (low, high) if self.sign > 0 else (-high, -low)
-
-    def below(self, value: float) -> float:
-        """Return the chance that the difference is less than this; NaN where it is withheld."""
-        return self.law.below(value) if self.sign > 0 else 1.0 - self.law.below(-value)
-
-    def reversed(self) -> Difference:
-        """Return ``b`` minus ``a``."""
-        return replace(
-            self,
-            a=self.b,
-            b=self.a,
-            value=-self.value,
-            low=-self.high,
-            high=-self.low,
-            chance=None if self.chance is None else 1.0 - self.chance,
-            sign=-self.sign,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of one entry of the JSON output."""
-        hidden = ("law", "sign")
-        return {name: value for name, value in vars(self).items() if name not in hidden}
-
-    def __str__(self) -> str:
-        ahead = self.value >= 0 if self.winner is None else self.winner == self.a
-        first = self if ahead else self.reversed()
-        verdict = f"{first.a} and {first.b} cannot be told apart"
-        if self.winner is not None:
-            verdict = f"{first.a} beats {first.b}"
-        elif first.low > 0:
-            verdict = f"{first.a} is ahead of {first.b}, not surely enough for so many pairs,"
-        chance = "" if first.chance is None else f", chance {percent_of(first.chance)}"
-        facts = f"difference {first.value:+.4f}, [{first.low:+.4f}, {first.high:+.4f}]"
-        return f"{verdict} on {self.metric}: {facts}{chance}"
 
 
 @dataclass(frozen=True)
@@ -117,15 +49,12 @@ class Comparison(Result):
     #: The estimates of each model; an `Evaluation` if `evaluate` made them.
     estimates: Mapping[str, Estimates]
     standings: tuple[Standing, ...]
+    #: Of each two models; of more than 100 models, of the highest estimate and each other.
     differences: tuple[Difference, ...]
-    #: What the users of the models were matched by: ``"user"``, ``"query"``, ``"index"`` or
-    #: ``"position"``; empty if they were not matched.
+    #: What users were matched by: ``"user"``, ``"index"`` or ``"position"``; empty if by nothing.
     matched: str
     level: float
-    correction: str
     notes: tuple[Note, ...] = ()
-    #: ``"all"`` pairs, ``"best"`` (the highest estimate with every other model), or a model.
-    against: str = ALL
     library: str | None = None
     #: How many runs each model has.
     runs: Mapping[str, int] = field(default_factory=dict)
@@ -167,15 +96,7 @@ class Comparison(Result):
 
     def difference(self, a: str, b: str, metric: str | Metric) -> Difference:
         """Return the difference of two models on a metric, ``a`` minus ``b``."""
-        name = self.metric_name(metric)
-        if (name, a, b) in self._by_pair:
-            return self._by_pair[name, a, b]
-        if (name, b, a) in self._by_pair:
-            return self._by_pair[name, b, a].reversed()
-        why = f"models: {listed_briefly(self.models)}"
-        if a != b and {a, b} <= self.estimates.keys():
-            why = f"pairs were taken against {self.against!r}"
-        raise KeyError(f"no difference of {a} and {b} on {name}; {why}")
+        return find_difference(self.differences, a, b, self.metric_name(metric))
 
     def chance(self, a: str, b: str, metric: str | Metric) -> float | None:
         """Return the chance that ``a`` is better than ``b``; None where it is withheld."""
@@ -183,53 +104,26 @@ class Comparison(Result):
 
     def winner(self, metric: str | Metric) -> str | None:
         """Return the model that beats every other on the metric, or None if there is none."""
-        name = self.metric_name(metric)
-        won = Counter(pair.winner for pair in self.differences if pair.metric == name)
-        every = len(self.models) - 1
-        return next((model for model in won if model and won[model] == every), None)
+        return winner_of(self.differences, self.metric_name(metric), len(self.models))
 
-    def gate(
-        self, metric: str | Metric, *, baseline: str | None = None, margin: float = 0.0
-    ) -> Gate:
+    def gate(self, metric: str | Metric, *, baseline: str, margin: float = 0.0) -> Gate:
         """Return whether a model is worse than the ``baseline``: ``failed`` where that is sure.
 
         It fails where the chance that a model is worse is at least the level, by more than
-        ``margin``, a share of the baseline's estimate. The baseline is ``against`` by default.
+        ``margin``, a share of the baseline's estimate.
         """
-        from unsample.answers._verdicts import gate_of
-
-        return gate_of(self, metric, baseline, margin)
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """Return, for each pair and metric, the least compared K from which on one model wins."""
-        return claims_of(self.metrics, self.differences)
-
-    @refuses_gone
-    def supported_from(self, a: str, b: str, metric: str = "Recall") -> int | None:
-        """Return the least compared K such that ``a`` beats ``b`` there and at all larger K.
-
-        Return None if there is no such K.
-        """
-        self.difference(a, b, self._at_some_k(metric))
-        for claim in self.claims:
-            if (claim.a, claim.b) == (a, b) and claim.metric == self._at_some_k(metric).label:
-                return claim.supported_from
-        return None
-
-    def _at_some_k(self, metric: str) -> Metric:
-        """Return the first compared metric that is this metric at some K."""
-        several = any(held.counts.several for held in self.estimates.values())
-        for each in self.metrics:
-            asked = _metrics.parse(f"{metric}@{each.k}") if each.k is not None else None
-            if asked is not None and each.same_as(asked, several=several):
-                return each
-        there = ", ".join(map(str, self.metrics))
-        raise KeyError(f"no comparison on {metric} at any K; there are {there}")
-
-    @cached_property
-    def _by_pair(self) -> dict[tuple[str, str, str], Difference]:
-        return {(pair.metric, pair.a, pair.b): pair for pair in self.differences}
+        check_choice("baseline", baseline, self.models)
+        margin = check_real("margin", margin, low=0.0, high=1.0, open_high=True, hint="0.01 is 1 %")
+        name = self.metric_name(metric)
+        taken = [pair for pair in self.differences if pair.metric == name]
+        if len(taken) < len(self.models) * (len(self.models) - 1) // 2:
+            raise InputError(
+                "baseline must be compared with every model, which is not done for more than 100 "
+                f"models, got {len(self.models)}; compare fewer at once"
+            )
+        others = [model for model in self.models if model != baseline]
+        pairs = {model: find_difference(taken, model, baseline, name) for model in others}
+        return Gate.of(pairs, self.estimates[baseline][name].value, margin, self.level)
 
     def metric_name(self, metric: str | Metric) -> str:
         """Return the name under which the metric was asked for."""
@@ -262,10 +156,7 @@ class Comparison(Result):
         return *(self._sentence(metric.name) for metric in self.metrics), *gated
 
     def _sentence(self, metric: str) -> str:
-        share = f"{100 * self.level:g} %"
-        sure = share if self.correction == "none" else f"{share}, {self.correction.title()}"
-        if self.against not in {ALL, BEST}:
-            return self._sentence_about(self.against, metric, sure)
+        sure = f"{100 * self.level:g} %, Holm"
         leader, *others = (row for row in self.standings if row.metric == metric)
         best = self.winner(metric)
         if best is not None:
@@ -297,40 +188,9 @@ class Comparison(Result):
         told = [pair for pair in self.differences if pair.metric == metric and pair.winner]
         return {pair.b if pair.winner == pair.a else pair.a for pair in told}
 
-    def _sentence_about(self, baseline: str, metric: str, sure: str) -> str:
-        """Return a sentence on how the models compare with ``baseline``."""
-        pairs = [pair for pair in self.differences if pair.metric == metric]
-        better = [pair for pair in pairs if pair.winner == pair.b]
-        worse = sum(pair.winner == pair.a for pair in pairs)
-        text = (
-            f"Of {len(pairs):,} models, {len(better):,} have a higher full-catalogue {metric} than "
-            f"{baseline} and {worse:,} a lower one ({sure}); "
-            f"{len(pairs) - len(better) - worse:,} cannot be told apart from it."
-        )
-        if not better:
-            return text
-        ahead = min(better, key=lambda pair: pair.value).reversed()
-        return (
-            f"{text} The highest estimate of those that beat it is that of {ahead.a}: "
-            f"{ahead.value:.4f} above, [{ahead.low:.4f}, {ahead.high:.4f}]."
-        )
-
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each difference."""
         return [pair.to_dict() for pair in self.differences]
-
-    @refuses_gone
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Return a data frame with a row for each difference.
-
-        Chances are rounded to six decimals, because smaller ones only say that they are small.
-        `to_dict` has all digits. ``backend`` is as in `Result.to_frame`.
-        """
-        rows = self.rows()
-        for row in rows:
-            if row["chance"] is not None:
-                row["chance"] = round(row["chance"], 6)
-        return frame_of(rows, backend or self.library)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
@@ -339,13 +199,10 @@ class Comparison(Result):
             "paired": self.paired,
             "matched": self.matched,
             "level": self.level,
-            "correction": self.correction,
-            "against": self.against,
             "scored": self.scored,
             "runs": dict(self.runs),
             "standings": [dict(vars(row)) for row in self.standings],
             "differences": self.rows(),
-            "claims": [vars(claim) | {"cutoffs": list(claim.cutoffs)} for claim in self.claims],
             "sentences": list(self.sentences()),
             "warnings": list(self.warnings),
         } | ({} if self.gated is None else {"gate": self.gated.to_dict()})
@@ -365,10 +222,3 @@ def listed_briefly(names: Sequence[str]) -> str:
         rest = len(names) - _MOST_NAMES
         return f"{', '.join(names[:_MOST_NAMES])} and {rest:,} others"
     return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def two_sided(level: float) -> float:
-    """Return the level of an interval each of whose ends has this chance."""
-    if check_level(level) <= 0.5:
-        raise InputError(f"level must be above 0.5 for a verdict, got {level:g}")
-    return 2.0 * level - 1.0

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import starmap
 from typing import Protocol
 
 import numpy as np
@@ -28,16 +27,18 @@ from unsample.metrics import Metric
 from unsample.prior import (
     BOUNDS,
     CAUTION,
+    DRAWS,
     PRIOR,
     Law,
     Posterior,
+    best_of,
     cautious,
+    draws_of_runs,
     runs_apart,
+    symmetric_root,
     with_runs,
 )
 
-#: Draws for the chance of being the best.
-_DRAWS = 1 << 14
 #: The least value of which there is a logarithm.
 _LEAST = 1e-12
 #: An error below this share of the errors of the two models comes from rounding.
@@ -159,25 +160,13 @@ class MeanLaw:
         found = with_runs(error * math.sqrt(CAUTION), float(self.freedom[i, j]), runs)
         return MeanDifference(float(self.mean[i] - self.mean[j]), *found)
 
-    def best(self) -> dict[str, float]:
-        """Return each model's chance of being the best: never more than of beating one other."""
-        if len(self.names) == 1:
-            return {self.names[0]: 1.0}
-        rng, freedom = np.random.default_rng(33), self.freedom.min()
-        powers, axes = np.linalg.eigh(CAUTION * self.covariance)
-        root = (axes * np.sqrt(np.maximum(powers, 0))).T
-        noise = rng.standard_normal((_DRAWS, len(self.names))) @ root
-        tails = np.sqrt(freedom / rng.chisquare(freedom, size=_DRAWS))
-        drawn = self.mean + noise * tails[:, None]
-        for at, (square, degrees) in enumerate(starmap(cautious, self.runs)):
-            drawn[:, at] += math.sqrt(square) * rng.standard_t(degrees, size=_DRAWS)
-        first = drawn == drawn.max(axis=1, keepdims=True)
-        share = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
-        found = {}
-        for at, a in enumerate(self.names):
-            others = [self.difference(a, b).chance for b in self.names if b != a]
-            found[a] = min(float(share[at]), *others) if len(others) > 1 else others[0]
-        return found
+    def draws(self) -> FloatArray:
+        """Return values that the means may have, as they count in comparisons."""
+        rng, shape = np.random.default_rng(33), (DRAWS, len(self.names))
+        noise = rng.standard_normal(shape) @ symmetric_root(CAUTION * self.covariance)
+        freedom = self.freedom.min()
+        tails = np.sqrt(freedom / rng.chisquare(freedom, size=(DRAWS, 1)))
+        return np.asarray(self.mean + noise * tails + draws_of_runs(self.runs, shape, rng))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,14 +221,8 @@ class Laws:
         if not laws or len(laws[-1].names) < len(self.runs):
             # Nobody can be called the best of all where some are known by bounds alone.
             return {}
-        found = laws[-1].best()
-        if len(laws) == 1:
-            return found
-        # The law of all is that of each two, but for those that have a law of their own.
-        return {
-            a: min(chance, *(self.difference(metric, a, b).chance for b in found if b != a))
-            for a, chance in found.items()
-        }
+        law = laws[-1]
+        return best_of(law.names, law.draws(), lambda a, b: self.difference(metric, a, b).chance)
 
     def _laws(self, metric: Metric) -> tuple[Law | MeanLaw, ...]:
         """Return the laws of models that have much in common, and last that of all of them."""

@@ -30,11 +30,11 @@ from unsample._checks import (
     check_real,
 )
 from unsample._gone import refuses_gone
-from unsample.answers._comparison import two_sided
 from unsample.answers._evaluate import estimates_of
 from unsample.answers._guess import draw_ranks, expected_counts, from_pilot, power_law, usual_k
 from unsample.answers._planned import Outcome, Plan
 from unsample.answers._result import DEFAULT_LEVEL
+from unsample.answers._verdicts import two_sided
 from unsample.bounds import Bounds, quantile
 from unsample.designs import Certified, Design, Exact, Findings, Fixed, Guided
 from unsample.errors import BudgetError, DesignError, InputError, MetricError

@@ -1,103 +1,135 @@
-"""Differences of pairs of models, with verdicts corrected for the number of pairs."""
+"""`Difference`: two models on one metric, and who wins once the number of pairs is allowed for."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from unsample._checks import check_choice
-from unsample._rules import check_real
-from unsample.answers._comparison import ALL, BEST, Comparison, Difference, two_sided
-from unsample.answers._gate import Gate
-from unsample.answers._laws import BoundDifference, Laws
+from unsample._checks import check_level
+from unsample.answers._laws import BoundDifference, DifferenceLaw
+from unsample.answers._result import DEFAULT_LEVEL
 from unsample.bounds import holm
-from unsample.metrics import Metric
+from unsample.errors import InputError
 
-#: Corrections that keep the chance of any wrong verdict among many at 1 - level.
-CORRECTIONS = ("holm", "bonferroni", "none")
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of model ``a`` minus that of model ``b``."""
+
+    metric: str
+    a: str
+    b: str
+    value: float
+    low: float
+    high: float
+    #: The chance that ``a`` is better; None where one of them is known by its bounds alone.
+    chance: float | None
+    #: The better model, or None if the data cannot decide.
+    winner: str | None
+    law: DifferenceLaw = field(repr=False, compare=False)
+    #: 1 or, for the difference of ``b`` and ``a`` as it was asked for, -1.
+    sign: int = field(default=1, repr=False)
+
+    def interval(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
+        """Return (low, high), each end with this chance: both hold with ``2 level - 1``.
+
+        So it excludes 0 exactly where the chance that one model is better passes the level.
+        """
+        low, high = self.law.interval(two_sided(level))
+        return (low, high) if self.sign > 0 else (-high, -low)
+
+    def below(self, value: float) -> float:
+        """Return the chance that the difference is less than this; NaN where it is withheld."""
+        return self.law.below(value) if self.sign > 0 else 1.0 - self.law.below(-value)
+
+    def reversed(self) -> Difference:
+        """Return ``b`` minus ``a``."""
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            value=-self.value,
+            low=-self.high,
+            high=-self.low,
+            chance=None if self.chance is None else 1.0 - self.chance,
+            sign=-self.sign,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of one entry of the JSON output."""
+        hidden = ("law", "sign")
+        return {name: value for name, value in vars(self).items() if name not in hidden}
+
+    def __str__(self) -> str:
+        ahead = self.value >= 0 if self.winner is None else self.winner == self.a
+        first = self if ahead else self.reversed()
+        verdict = f"{first.a} and {first.b} cannot be told apart"
+        if self.winner is not None:
+            verdict = f"{first.a} beats {first.b}"
+        elif first.low > 0:
+            verdict = f"{first.a} is ahead of {first.b}, not surely enough for so many pairs,"
+        chance = "" if first.chance is None else f", chance {percent_of(first.chance)}"
+        facts = f"difference {first.value:+.4f}, [{first.low:+.4f}, {first.high:+.4f}]"
+        return f"{verdict} on {self.metric}: {facts}{chance}"
 
 
 def verdicts(
-    laws: Laws, metric: Metric, against: str, level: float, correction: str
+    metric: str, pairs: Sequence[tuple[str, str, DifferenceLaw]], level: float, family: int
 ) -> list[Difference]:
-    """Return the difference of each pair that is asked for, and who wins.
+    """Return the difference of each pair, and who wins.
 
-    A verdict is a chance so near to 0 or 1 that, corrected for the pairs that might have been
-    compared, all verdicts on the metric are right with a chance of ``level``.
+    A verdict is a chance so near to 0 or 1 that, by Holm's steps over the ``family`` of pairs that
+    might have been compared, all verdicts on the metric are right with a chance of ``level``.
     """
-    count = len(laws.runs)
-    family = count * (count - 1) // 2 if against in {ALL, BEST} else count - 1
-    pairs = [(a, b, laws.difference(metric, a, b)) for a, b in _pairs(laws, metric, against)]
-    doubts = [_doubt(law.chance) for _, _, law in pairs]
-    corrected = corrected_for(doubts, correction, family)
+    doubts = holm([doubt_of(law.chance) for _, _, law in pairs], family)
     found = []
-    for (a, b, law), doubt in zip(pairs, corrected, strict=True):
+    for (a, b, law), doubt in zip(pairs, doubts, strict=True):
         low, high = law.interval(two_sided(level))
         winner = None
         if isinstance(law, BoundDifference):
-            ends = law.interval(two_sided(strictest(level, correction, family)))
+            ends = law.interval(two_sided(strictest(level, family)))
             winner = a if ends[0] > 0 else b if ends[1] < 0 else None
         elif doubt <= 1.0 - level:
             winner = a if law.chance > 0.5 else b
         chance = None if math.isnan(law.chance) else law.chance
-        found.append(Difference(metric.name, a, b, law.value, low, high, chance, winner, law))
+        found.append(Difference(metric, a, b, law.value, low, high, chance, winner, law))
     return found
 
 
-def _pairs(laws: Laws, metric: Metric, against: str) -> Iterator[tuple[str, str]]:
-    names = list(laws.runs)
-    if against == ALL:
-        yield from itertools.combinations(names, 2)
-        return
-    chosen = against
-    if against == BEST:
-        chosen = max(names, key=lambda name: laws.averages[name][metric].value)
-    yield from ((chosen, name) for name in names if name != chosen)
+def find_difference(pairs: Iterable[Difference], a: str, b: str, metric: str) -> Difference:
+    """Return the difference of two models, ``a`` minus ``b``."""
+    for pair in pairs:
+        if pair.metric == metric and {pair.a, pair.b} == {a, b}:
+            return pair if pair.a == a else pair.reversed()
+    raise KeyError(f"no difference of {a} and {b} on {metric} was taken")
 
 
-def _doubt(chance: float) -> float:
+def winner_of(pairs: Iterable[Difference], metric: str, models: int) -> str | None:
+    """Return which of so many models beats every other, or None if none does."""
+    won = Counter(pair.winner for pair in pairs if pair.metric == metric)
+    return next((model for model in won if model and won[model] == models - 1), None)
+
+
+def doubt_of(chance: float) -> float:
     """Return the chance that the model that seems better is not."""
     return 1.0 if math.isnan(chance) else min(chance, 1.0 - chance)
 
 
-def gate_of(result: Comparison, metric: str | Metric, baseline: str | None, margin: float) -> Gate:
-    """Return whether models of a comparison are worse than one of them, by more than a margin.
-
-    Chances are corrected for the number of models as verdicts are, so the two agree.
-    """
-    baseline = result.against if baseline is None else baseline
-    check_choice("baseline", baseline, result.models)
-    margin = check_real("margin", margin, low=0.0, high=1.0, open_high=True, hint="0.01 is 1 %")
-    name = result.metric_name(metric)
-    lost = -margin * result.estimates[baseline][name].value
-    pairs = {
-        model: result.difference(model, baseline, name)
-        for model in result.models
-        if model != baseline
-    }
-    chances = {model: pair.below(lost) for model, pair in pairs.items()}
-    doubts = [1.0 if math.isnan(each) else 1.0 - each for each in chances.values()]
-    sure = corrected_for(doubts, result.correction, len(doubts))
-    end = strictest(result.level, result.correction, len(doubts))
-    worse = tuple(
-        model
-        for (model, pair), doubt in zip(pairs.items(), sure, strict=True)
-        if doubt <= 1.0 - result.level
-        or (math.isnan(chances[model]) and pair.interval(end)[1] < lost)
-    )
-    known = {model: None if math.isnan(each) else each for model, each in chances.items()}
-    return Gate(name, baseline, margin, result.level, known, worse)
-
-
-def corrected_for(doubts: list[float], correction: str, family: int) -> list[float]:
-    """Return the doubts corrected for so many pairs."""
-    if correction == "holm":
-        return holm(doubts, family)
-    factor = family if correction == "bonferroni" else 1
-    return [min(1.0, factor * doubt) for doubt in doubts]
-
-
-def strictest(level: float, correction: str, family: int) -> float:
+def strictest(level: float, family: int) -> float:
     """Return the level at which the first of so many pairs is judged."""
-    return 1.0 - (1.0 - level) / (1.0 if correction == "none" else float(max(family, 1)))
+    return 1.0 - (1.0 - level) / max(family, 1)
+
+
+def two_sided(level: float) -> float:
+    """Return the level of an interval each of whose ends has this chance."""
+    if check_level(level) <= 0.5:
+        raise InputError(f"level must be above 0.5, the chance of a coin, got {level:g}")
+    return 2.0 * level - 1.0
+
+
+def percent_of(chance: float) -> str:
+    """Return a chance in percent, as people read it."""
+    return "more than 99 %" if chance > 0.995 else f"{100 * chance:.0f} %"

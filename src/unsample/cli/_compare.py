@@ -6,7 +6,6 @@ import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unsample.cli import options
-from unsample.cli._words import CORRECTIONS
 from unsample.cli.console import result_verb
 from unsample.errors import InputError
 
@@ -33,22 +32,8 @@ def compare_command(
         ),
     ] = None,
     level: options.Level = 0.95,
-    correction: Annotated[
-        str,
-        options.choice(
-            "correction", CORRECTIONS, f"Correction for many pairs: {', '.join(CORRECTIONS)}."
-        ),
-    ] = "holm",
-    against: Annotated[
-        str | None,
-        options.option(
-            "MODEL",
-            "Compare every other model with this one, or with the `best` (the highest estimate of "
-            "each metric), or compare `all` pairs. [default: all for up to 100 models, else best]",
-        ),
-    ] = None,
     baseline: Annotated[
-        str | None, options.option("MODEL", "The same as --against, for a gate.")
+        str | None, options.option("MODEL", "The model that --fail-if-worse compares with.")
     ] = None,
     fail_if_worse: Annotated[
         str | None,
@@ -61,15 +46,6 @@ def compare_command(
     margin: Annotated[
         float | None,
         options.option("SHARE", "Worse by more than this share of the baseline, such as 0.01."),
-    ] = None,
-    paired: Annotated[
-        bool | None,
-        options.option(
-            None,
-            "Compare user by user, or do not. [default: user by user where users match]",
-            None,
-            "--paired/--unpaired",
-        ),
     ] = None,
     across: Annotated[
         str | None,
@@ -104,22 +80,21 @@ def compare_command(
     NDCG@10 --margin 0.01`
 
     `unsample compare benchmark.parquet --across dataset --candidates unseen -m NDCG@10`
-
-    `unsample compare sweep.parquet --by run --items 3706 --sampled 99 --against baseline`
     """
     source: Any = files if print_sql else options.sources(files, runs=True)
     read = options.reading(column, rows, ties, rng)
     if print_sql is not None:
         design = {"items": items, "sampled": sampled, "replacement": replacement, "rng": rng}
         return options.query(print_sql, files, read, by=by or "model", pair=True, **design)
-    if baseline and against:
-        raise InputError("baseline and against must not be given together; leave out one of them")
     if fail_if_worse and across:
         raise InputError("across must be left out with fail_if_worse: a gate is for one data set")
-    if fail_if_worse and not baseline:
-        raise InputError("baseline must be given with fail_if_worse: the model to be compared with")
+    if bool(fail_if_worse) != bool(baseline):
+        raise InputError(
+            "baseline and fail_if_worse must be given together: a model and a metric, got "
+            + (f"baseline {baseline}" if baseline else f"fail_if_worse {fail_if_worse}")
+        )
     if margin is not None and not fail_if_worse:
-        raise InputError("margin must be left out without fail_if_worse METRIC")
+        raise InputError(f"margin must be left out without fail_if_worse METRIC, got {margin:g}")
     from unsample.answers import DEFAULT_METRICS, compare
 
     if fail_if_worse and fail_if_worse not in (metrics or ()):
@@ -138,13 +113,10 @@ def compare_command(
         by=by,
         read=read,
         level=level,
-        correction=correction,
-        against=baseline or against,
-        paired=paired,
         across=across,
     )
-    if fail_if_worse:
-        gate = result.gate(fail_if_worse, margin=margin or 0.0)
+    if fail_if_worse and baseline:
+        gate = result.gate(fail_if_worse, baseline=baseline, margin=margin or 0.0)
         result = dataclasses.replace(result, gated=gate)
     found: Comparison | Across = result
     return found

@@ -13,7 +13,6 @@ TIE_RULES = ("random", "realistic", "optimistic", "pessimistic")
 CANDIDATES = ("unseen", "all")
 NEGATIVES = ("own", "shared")
 PRIOR_KINDS = ("recommendation", "repeats", "graph")
-CORRECTIONS = ("holm", "bonferroni", "none")
 #: Endings of the names of plots.
 PLOTS = ("png", "svg", "pdf")
 #: Families of metrics, and all names of each.

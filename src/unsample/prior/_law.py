@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -31,7 +31,7 @@ FREEDOM = 5.0
 #: How much more the users' part counts in comparisons.
 CAUTION = (1.959964 / 1.644854) ** 2
 #: Points for differences, and draws for the chance of being the best.
-_NODES, _DRAWS = 400, 1 << 14
+_NODES, DRAWS = 400, 1 << 14
 #: Where the ends of a sum of t laws are those of one t law.
 _ENDS = (0.95, 0.995)
 #: The name of a model that came without one, and where intervals come from.
@@ -127,20 +127,18 @@ class Law:
         return self.difference(a, b).chance
 
     def best(self) -> dict[str, float]:
-        """Return each model's chance of being the best: never more than that of beating another."""
-        if len(self.names) == 1:
-            return {self.names[0]: 1.0}
-        rng = np.random.default_rng(33)
-        tails = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, size=(_DRAWS, 1)))
-        drawn = self.mean + tails * _normal(self.prior, rng) + _normal(CAUTION * self.users, rng)
-        for at, (square, freedom) in enumerate(itertools.starmap(cautious, self.runs)):
-            drawn[:, at] += math.sqrt(square) * rng.standard_t(freedom, size=_DRAWS)
-        top = drawn == drawn.max(axis=1, keepdims=True)
-        share = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
-        for at, a in enumerate(self.names):
-            others = [self.chance(a, b) for b in self.names if b != a]
-            share[at] = min(share[at], *others) if len(others) > 1 else others[0]
-        return dict(zip(self.names, share.tolist(), strict=True))
+        """Return each model's chance of being the best."""
+        return best_of(self.names, self.draws(), self.chance)
+
+    def draws(self) -> FloatArray:
+        """Return values that the logarithms may have, as they count in comparisons."""
+        rng, shape = np.random.default_rng(33), (DRAWS, len(self.names))
+        tails = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, size=(DRAWS, 1)))
+        prior, users = (
+            rng.standard_normal(shape) @ symmetric_root(each)
+            for each in (self.prior, CAUTION * self.users)
+        )
+        return self.mean + tails * prior + users + draws_of_runs(self.runs, shape, rng)
 
     def _number(self, name: str) -> int:
         check_choice("name", name, self.names)
@@ -292,11 +290,38 @@ def _ratios() -> tuple[FloatArray, FloatArray]:
     return degrees, np.asarray(stdtrit(degrees, _ENDS[1]) / stdtrit(degrees, _ENDS[0]))
 
 
-def _normal(covariance: FloatArray, rng: np.random.Generator) -> FloatArray:
+def best_of(
+    names: Sequence[str], drawn: FloatArray, chance: Callable[[str, str], float]
+) -> dict[str, float]:
+    """Return each model's chance of being the best: the share of draws in which it is.
+
+    It is never more than the model's ``chance`` of beating one other.
+    """
+    top = drawn == drawn.max(axis=1, keepdims=True)
+    share = (top / top.sum(axis=1, keepdims=True)).mean(axis=0).tolist()
+    if len(names) == 2:
+        # No draws are needed for one difference.
+        share = [chance(*names), chance(*reversed(names))]
+    return {
+        a: min([often, *(chance(a, b) for b in names if b != a)]) if often > 0.0 else 0.0
+        for a, often in zip(names, share, strict=True)
+    }
+
+
+def symmetric_root(covariance: FloatArray) -> FloatArray:
+    """Return the root that is the same on every machine; signs of eigenvectors are not."""
     values, vectors = np.linalg.eigh(covariance)
-    # The symmetric root is the same on every machine; signs of eigenvectors are not.
-    root = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
-    return np.asarray(rng.standard_normal((_DRAWS, len(values))) @ root)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
+
+
+def draws_of_runs(
+    runs: Sequence[tuple[float, float]], shape: tuple[int, int], rng: np.random.Generator
+) -> FloatArray:
+    """Return draws of what the spread of each model's runs adds in comparisons."""
+    found = np.zeros(shape)
+    for at, (square, freedom) in enumerate(itertools.starmap(cautious, runs)):
+        found[:, at] = math.sqrt(square) * rng.standard_t(freedom, size=len(found))
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -50,10 +50,8 @@ def _(result: Across) -> Sheet:
     note = (
         f"intervals of means hold at {sure}; best: the chance of the highest mean on {THESE}; best "
         f"on: so many of them, to be expected; mean place: with its interval on {LIKE}; a winner "
-        f"has {sure}"
+        f"has {sure}, corrected for the pairs (holm)"
     )
-    if result.correction != "none":
-        note += f", corrected for the pairs ({result.correction})"
     rows = list(zip(result.differences, result.like, strict=True))
     return Sheet(
         title=(both,),
@@ -121,7 +119,6 @@ def _(result: Across) -> Page:
             ("Data sets", ", ".join(result.comparisons)),
             ("Means are over", ", ".join(result.whole)),
             ("Level", f"{100 * result.level:g} %"),
-            ("Correction for many pairs", result.correction),
         ),
     )
 

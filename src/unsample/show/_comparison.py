@@ -63,9 +63,7 @@ def standing(shown: Comparison, row: Standing) -> Number:
 
 def comparison_notes(result: Comparison, shown: Comparison) -> tuple[str, ...]:
     """Return what the columns mean, and what the tables leave out."""
-    sure = f"{100 * result.level:g} %"
-    if result.correction != "none":
-        sure += f", corrected for the pairs ({result.correction})"
+    sure = f"{100 * result.level:g} %, corrected for the pairs (holm)"
     text = "best: the chance of being the best; chance: that a is better than b; a winner has"
     notes = [f"{text} {sure}"]
     if result.runs and set(result.runs.values()) == {1}:
@@ -79,8 +77,6 @@ def comparison_notes(result: Comparison, shown: Comparison) -> tuple[str, ...]:
     if result.scored:
         each = ", ".join(f"{name} {scored:,}" for name, scored in shown.scored.items())
         notes.append(f"scores: {each}; {sum(result.scored.values()):,} in all")
-    if any(isinstance(held, Published) for held in result.estimates.values()):
-        notes.insert(0, "\n".join(map(str, shown.claims)))
     return tuple(notes)
 
 
@@ -152,10 +148,8 @@ def _(result: Comparison) -> Page:
         "Models": f"{len(result.models):,}; in tables and charts: {', '.join(shown.models)}",
         "Runs": ", ".join(f"{name} {count}" for name, count in result.runs.items()),
         "Compared": result.pairing,
-        "Pairs": result.against,
         "Curves": ", ".join(curves),
         "Level": f"{100 * result.level:g} %",
-        "Correction for many pairs": result.correction,
     }
     standings, differences = said.tables
     return Page(
