@@ -14,6 +14,7 @@ data sets and on ten more); these have no users. ``--users FOLDER`` takes ranks 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import zlib
@@ -94,68 +95,66 @@ class Lines:
         return t_law(prior, np.where(self.pair[:, None], CAUTION, 1.0) * users)
 
 
-Taken = tuple[tuple[RankSet, ...], tuple[History, ...], tuple[Gaussian, ...]]
+@dataclass(frozen=True, eq=False)
+class Past:
+    """Rank sets, what they are to learning, and what each tells."""
+
+    sets: tuple[RankSet, ...]
+    histories: tuple[History, ...]
+    evidence: tuple[Gaussian, ...]
+
+    @classmethod
+    @cache
+    def of(cls, datasets: tuple[str, ...] = ()) -> Past:
+        """Take the complete rank sets, of all data sets or of some; families share their weight."""
+        found = [*load_bank(), *Bank.load(FURTHER)]
+        sets = [e for e in found if not e.partial and (not datasets or e.dataset in datasets)]
+        of_family: dict[tuple[str, str], set[str]] = {}
+        for each in sets:
+            of_family.setdefault((each.kind, each.family), set()).add(each.dataset)
+        histories = tuple(
+            History(e.grid, e.counts, e.dataset, e.kind, 1.0 / len(of_family[e.kind, e.family]))
+            for e in sets
+        )
+        return cls(tuple(sets), histories, tuple(each.evidence() for each in histories))
+
+    def learned(self, part: int | None, group: int | None) -> Prior:
+        """Return the prior without a part of the families and a group of models."""
+        kept = [
+            at
+            for at, each in enumerate(self.sets)
+            if (part is None or self.part_of(each.family) != part)
+            and (group is None or GROUP[each.model] != group)
+        ]
+        evidence = [self.evidence[at] for at in kept]
+        return Prior.fit([self.histories[at] for at in kept], evidence=evidence)
+
+    def part_of(self, family: str) -> int:
+        names = sorted({each.family for each in self.sets})
+        return np.random.default_rng(1).permutation(names).tolist().index(family) % PARTS
+
+    def judged(self, folders: Sequence[Path] = ()) -> Iterator[Judged]:
+        """Yield the models of each data set with their ranks."""
+        groups: dict[tuple[str, str, object], list[tuple[RankSet, np.ndarray]]] = {}
+        known = {each.dataset: each for each in self.sets}
+        if not folders:
+            shipped = {id(each) for each in load_bank()}
+            for each in self.sets:
+                place = each.dataset, each.kind, id(each) in shipped
+                groups.setdefault(place, []).append((each, each.ranks()))
+        for path in sorted(path for folder in folders for path in folder.glob("*.npz")):
+            if path.stem in known:
+                with path.open("rb") as file:
+                    arrays = read_arrays(file, path.name)
+                about = {key: getattr(known[path.stem], key) for key in ("group", "family")}
+                about["graph"] = known[path.stem].kind == "graph"
+                for each, ranks in _sets_with_ranks(path.stem, about, arrays):
+                    groups.setdefault((each.dataset, each.kind, path), []).append((each, ranks))
+        for found in groups.values():
+            yield [each for each, _ in found], [ranks for _, ranks in found]
 
 
-@cache
-def history() -> Taken:
-    """Return all rank sets, what they are to learning, and what each tells."""
-    return taken([*load_bank(), *Bank.load(FURTHER)])
-
-
-def taken(found: Sequence[RankSet]) -> Taken:
-    """Take the complete rank sets; data sets of one family share their weight."""
-    sets = tuple(each for each in found if not each.partial)
-    of_family: dict[tuple[str, str], set[str]] = {}
-    for each in sets:
-        of_family.setdefault((each.kind, each.family), set()).add(each.dataset)
-    histories = tuple(
-        History(e.grid, e.counts, e.dataset, e.kind, 1.0 / len(of_family[e.kind, e.family]))
-        for e in sets
-    )
-    return sets, histories, tuple(each.evidence() for each in histories)
-
-
-def learned(part: int | None, group: int | None) -> Prior:
-    """Return the prior without a part of the families and a group of models."""
-    sets, histories, evidence = history()
-    kept = [
-        at
-        for at, each in enumerate(sets)
-        if (part is None or part_of(each.family) != part)
-        and (group is None or GROUP[each.model] != group)
-    ]
-    return Prior.fit([histories[at] for at in kept], evidence=[evidence[at] for at in kept])
-
-
-@cache
-def families() -> tuple[str, ...]:
-    names = sorted({each.family for each in history()[0]})
-    return tuple(np.random.default_rng(1).permutation(names).tolist())
-
-
-def part_of(family: str) -> int:
-    return families().index(family) % PARTS
-
-
-def judged(folders: Sequence[Path]) -> Iterator[tuple[list[RankSet], list[np.ndarray]]]:
-    """Yield the models of each data set with their ranks."""
-    groups: dict[tuple[str, str, object], list[tuple[RankSet, np.ndarray]]] = {}
-    known = {each.dataset: each for each in history()[0]}
-    if not folders:
-        for at, each in enumerate(history()[0]):
-            place = each.dataset, each.kind, at < len(load_bank().sets)
-            groups.setdefault(place, []).append((each, each.ranks()))
-    for path in sorted(path for folder in folders for path in folder.glob("*.npz")):
-        if path.stem in known:
-            with path.open("rb") as file:
-                arrays = read_arrays(file, path.name)
-            about = {key: getattr(known[path.stem], key) for key in ("group", "family")}
-            about["graph"] = known[path.stem].kind == "graph"
-            for each, ranks in _sets_with_ranks(path.stem, about, arrays):
-                groups.setdefault((each.dataset, each.kind, path), []).append((each, ranks))
-    for found in groups.values():
-        yield [each for each, _ in found], [ranks for _, ranks in found]
+Judged = tuple[list[RankSet], list[np.ndarray]]
 
 
 def _sets_with_ranks(name: str, about: dict, arrays: dict) -> Iterator[tuple[RankSet, np.ndarray]]:
@@ -184,12 +183,13 @@ def draw(one: RankSet, ranks: np.ndarray, sampled: int, seed: int) -> np.ndarray
 def fold(part: int, group: int, chosen: argparse.Namespace) -> list[Lines]:
     """Judge the rank sets of some families by some kinds of models."""
     lines: list[Lines] = []
+    past = Past.of(tuple(chosen.datasets))
     prior: Prior | None = None
-    for sets, ranks in judged(chosen.users):
+    for sets, ranks in past.judged(chosen.users):
         own = [at for at, each in enumerate(sets) if GROUP[each.model] == group]
-        if part_of(sets[0].family) != part or not own:
+        if past.part_of(sets[0].family) != part or not own:
             continue
-        prior = prior or learned(part, group)
+        prior = prior or past.learned(part, group)
         drawn = {
             str(at): Targets(
                 draw(one, some, chosen.sampled, chosen.seed),
@@ -321,27 +321,43 @@ def in_common(lines: Lines, factors: tuple[float, float]) -> str:
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def figures(lines: Lines, factors: np.ndarray, metric: int) -> str:
-    """Return error, half-width, coverage and verdicts of one metric, as a row of a table."""
+def figure(lines: Lines, factors: np.ndarray, metric: int) -> dict[str, object]:
+    """Return how intervals of one metric hold, and how verdicts on two models do.
+
+    ``reached`` is the size of each error as a share of the interval's reach, both of the logarithm.
+    """
     known = np.isfinite(lines.error[:, metric])
     scale, freedom = (each[:, metric] for each in lines.law(factors, lines.like))
     error, said = lines.error[:, metric], lines.said[:, metric]
     single, pairs = known & ~lines.pair, known & lines.pair
     reach = stdtrit(freedom, 0.975) * scale
     called = pairs & (np.abs(said) > stdtrit(freedom, 0.95) * scale)
-    right = (said * (said - error) > 0)[called]
-    verdicts = f"{called.sum() / pairs.sum():.0%}, {right.mean():.1%}" if called.any() else "-"
-    size = np.abs(error[single])
+    return {
+        "kind": str(lines.kind[0]),
+        "metric": METRICS[metric].name,
+        "error": float(np.median(np.abs(error[single]))),
+        "half-width": float(np.median(np.sinh(reach[single]))),
+        "reached": (np.abs(error) / reach)[single].round(4).tolist(),
+        "pairs": int(pairs.sum()),
+        "called": int(called.sum()),
+        "right": int((said * (said - error) > 0)[called].sum()),
+    }
+
+
+def words(found: dict) -> str:
+    """Return a figure as a row of the printed table."""
+    called, pairs = found["called"], found["pairs"]
+    verdicts = f"{called / pairs:.0%}, {found['right'] / called:.1%}" if called else "-"
     return (
-        f"{METRICS[metric].name:12} {single.sum():5} sets  error {np.median(size):.3f}"
-        f"  half-width {np.median(np.sinh(reach[single])):.2f}"
-        f"  holds {np.mean(size <= reach[single]):.1%}  pairs called, right {verdicts}"
+        f"  {found['metric']:12} {len(found['reached']):5} sets  error {found['error']:.3f}"
+        f"  half-width {found['half-width']:.2f}"
+        f"  holds {np.mean(np.array(found['reached']) <= 1):.1%}  pairs called, right {verdicts}"
     )
 
 
-def print_tables(lines: Lines) -> dict[str, tuple[float, float]]:
-    """Print, by kind, what factors of other families give; return those of all families."""
-    result = {}
+def print_tables(lines: Lines) -> tuple[dict[str, tuple[float, float]], list[dict[str, object]]]:
+    """Print, by kind, what factors of other families give; return those of all, and the figures."""
+    result, figures = {}, []
     for kind in [each for each in KINDS if (lines.kind == each).any()]:
         some = lines.take(lines.kind == kind)
         names = np.unique(some.family)
@@ -356,8 +372,9 @@ def print_tables(lines: Lines) -> dict[str, tuple[float, float]]:
         for what, lines_of in (("models", some.take(~some.pair)), ("pairs", some.take(some.pair))):
             print(f"  in common over data sets, {what}: {in_common(lines_of, result[kind])}")
         for metric in range(len(METRICS)):
-            print("  " + figures(some, nested[np.searchsorted(names, some.family)], metric))
-    return result
+            figures.append(figure(some, nested[np.searchsorted(names, some.family)], metric))
+            print(words(figures[-1]))
+    return result, figures
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -368,6 +385,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--parts", type=int, nargs="+", default=list(range(PARTS)))
     parser.add_argument("--groups", type=int, nargs="+", default=list(range(len(MODELS))))
+    parser.add_argument("--datasets", nargs="+", default=[], help="these alone, instead of all")
+    parser.add_argument("--json", type=Path, help="where to write the figures of the tables")
     parser.add_argument("--write", type=Path, help="learn from all with these factors, and save")
     chosen = parser.parse_args(arguments)
     jobs = [(part, group) for part in chosen.parts for group in chosen.groups]
@@ -376,11 +395,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for found in pool.map(fold, *zip(*jobs, strict=True), [chosen] * len(jobs)):
             lines += found
             print(".", end="", file=sys.stderr, flush=True)
-    factors = print_tables(Lines.join(lines))
+    factors, figures = print_tables(Lines.join(lines))
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps(figures), encoding="utf-8")
     if chosen.write is not None:
-        data_sets = {each.dataset for each in history()[0]}
-        note = f"learned from {len(history()[0])} rank sets on {len(data_sets)} data sets"
-        learned(None, None).calibrated(factors, note=note).save(chosen.write)
+        past = Past.of(tuple(chosen.datasets))
+        data_sets = {each.dataset for each in past.sets}
+        note = f"learned from {len(past.sets)} rank sets on {len(data_sets)} data sets"
+        past.learned(None, None).calibrated(factors, note=note).save(chosen.write)
 
 
 if __name__ == "__main__":

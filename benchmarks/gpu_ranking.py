@@ -1,14 +1,16 @@
-"""Exact ranks of factor models on a CUDA device: the kernels against plain products.
+"""Exact ranks of factor models on a CUDA device: the fused kernels against plain products.
 
     python benchmarks/gpu_ranking.py [users] [items] [dim]
 
-Prints times, ratios, memory, whether ranks equal those of float64 on whole numbers (which every
-precision holds exactly, ties and excluded items included), and how rounding moves real ranks.
+Prints whether ranks equal those of float64 on whole numbers (which every precision holds exactly,
+ties and excluded items included), times and memory, and how rounding moves real ranks. ``--tiny``
+runs the same on the processor, with plain products in the kernels' place, to see that it runs.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 
 import torch
 
@@ -16,33 +18,51 @@ from unsample.designs import _cuda
 
 SEEN = 100  # excluded items of a user, in the mean
 TYPES = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
+TINY = "--tiny" in sys.argv
+DEVICE = "cpu" if TINY else "cuda"
 
 
 def milliseconds(work, repeats=5):
-    work()
+    """Return the median time, after a first call that compiles."""
     times = []
-    for _ in range(repeats):
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
         work()
-        stop.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(stop))
-    return sorted(times)[repeats // 2]
+        if not TINY:
+            torch.cuda.synchronize()
+        times.append(1000.0 * (time.perf_counter() - start))
+    return sorted(times[1:])[repeats // 2]
 
 
 def whole(high, shape, low=0):
-    return torch.randint(low, high, shape, device="cuda")
+    return torch.randint(low, high, shape, device=DEVICE)
 
 
 def excluded_pairs(users, items):
     """Return where the excluded items of each user begin, and all of them."""
-    starts = torch.zeros(users + 1, dtype=torch.int64, device="cuda")
+    starts = torch.zeros(users + 1, dtype=torch.int64, device=DEVICE)
     starts[1:] = whole(2 * SEEN, (users,)).cumsum(0)
     return starts, whole(items, (int(starts[-1]),))
 
 
-def fused(users, items, targets, launch, pairs=None):
+def plain(users, items, targets, pairs=None):
+    """Return how many items score above each target, and how many not below it."""
+    scores = users @ items.T
+    own = scores.gather(1, targets[:, None])
+    better, level = (scores > own).sum(1), (scores >= own).sum(1)
+    if pairs is not None:
+        starts, columns = pairs
+        row = torch.repeat_interleave(torch.arange(len(users), device=DEVICE), starts.diff())
+        better.index_add_(0, row, -(scores[row, columns] > own[row, 0]).long())
+        level.index_add_(0, row, -(scores[row, columns] >= own[row, 0]).long())
+    return better, level
+
+
+def fused(users, items, targets, precision, pairs=None):
+    """Return the same by the kernels."""
+    if TINY:
+        return plain(users, items, targets, pairs)
+    launch = _cuda.LAUNCHES[precision]
     own = _cuda.own_scores(users, items, targets, launch)
     better, level = _cuda.count_above(users, items, own, launch)
     if pairs is not None:
@@ -54,87 +74,62 @@ def fused(users, items, targets, launch, pairs=None):
 def agrees(users, items, dim, precision):
     """Compare with float64 on small whole numbers, which no precision rounds."""
     left, right = whole(4, (users, dim), -3), whole(4, (items, dim), -3)
-    targets = whole(items, (users,))
-    scores = left.double() @ right.double().T
-    own = scores.gather(1, targets[:, None])
-    better, level = (scores > own).sum(1), (scores >= own).sum(1)
-    starts, columns = excluded_pairs(users, items)
-    row = torch.repeat_interleave(torch.arange(users, device="cuda"), starts.diff())
-    better.index_add_(0, row, -(scores[row, columns] > own[row, 0]).long())
-    level.index_add_(0, row, -(scores[row, columns] >= own[row, 0]).long())
-    kind, launch = TYPES[precision], _cuda.LAUNCHES[precision]
-    found = fused(left.to(kind), right.to(kind), targets, launch, (starts, columns))
-    return bool((found[0] == better).all() and (found[1] == level).all())
+    targets, pairs = whole(items, (users,)), excluded_pairs(users, items)
+    expected = plain(left.double(), right.double(), targets, pairs)
+    kind = TYPES[precision]
+    found = fused(left.to(kind), right.to(kind), targets, precision, pairs)
+    return all(bool((one == two).all()) for one, two in zip(found, expected, strict=True))
 
 
 def moved(users, items, precision):
-    """Return how ranks differ from those of float64: shares, and the mean of |R'/R - 1|."""
+    """Return how many ranks differ from those of float64, and the mean of |R'/R - 1|."""
     scores = users.double() @ items.double().T
-    places = (torch.rand(len(users), device="cuda") * 9).exp().long().clamp(max=len(items)) - 1
+    places = (torch.rand(len(users), device=DEVICE) * 9).exp().long().clamp(max=len(items)) - 1
     targets = scores.argsort(dim=1, descending=True).gather(1, places[:, None])[:, 0]
-    kind, launch = TYPES[precision], _cuda.LAUNCHES[precision]
-    ranks = fused(users.to(kind), items.to(kind), targets, launch)[0].double()
+    kind = TYPES[precision]
+    ranks = fused(users.to(kind), items.to(kind), targets, precision)[0].double()
     change = (ranks - places).abs()
-    crossed = ((ranks < 10) != (places < 10)).double().mean()
-    relative = (change / (places + 1)).mean()
-    return (change > 0).double().mean().item(), relative.item(), crossed.item()
+    return (change > 0).double().mean().item(), (change / (places + 1)).mean().item()
 
 
-def products(u, v, own):
-    """Return the milliseconds of the product alone, and of product, comparison and sum."""
-    out = torch.empty(min(8192, len(u)), len(v), dtype=u.dtype, device="cuda")
-    better = torch.empty(len(u), dtype=torch.int64, device="cuda")
+def product(u, v):
+    """Return the milliseconds of the bare product, in blocks of users."""
+    out = torch.empty(min(8192, len(u)), len(v), dtype=u.dtype, device=DEVICE)
 
-    def compare(scores, at):
-        rival = own[at : at + len(scores), None]
-        better[at : at + len(scores)] = (scores > rival).sum(1)
-
-    def in_blocks(work):
+    def in_blocks():
         for start in range(0, len(u), len(out)):
             part = u[start : start + len(out)]
             torch.mm(part, v.T, out=out[: len(part)])
-            work(out[: len(part)], start)
 
-    return [milliseconds(lambda w=work: in_blocks(w), 3) for work in (lambda *_: None, compare)]
-
-
-def report(precision, left, right, targets, pairs):
-    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-    u, v = left.to(TYPES[precision]), right.to(TYPES[precision])
-    launch = _cuda.LAUNCHES[precision]
-    product, three = products(u, v, _cuda.own_scores(u, v, targets, launch).to(u.dtype))
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    plain = milliseconds(lambda: fused(u, v, targets, launch))
-    seen = milliseconds(lambda: fused(u, v, targets, launch, pairs))
-    extra = (torch.cuda.max_memory_allocated() - before) / 2**20
-    rate = 2e-9 * len(u) * len(v) * u.shape[1] / plain
-    print(
-        f"{precision}: product {product:.1f} ms, product + compare + sum {three:.1f}; kernel "
-        f"{plain:.1f} ({plain / product:.2f} of the product, {three / plain:.1f} times faster "
-        f"than the three, {rate:.0f} TFLOP/s), with seen items excluded {seen:.1f} "
-        f"({seen / product:.2f}); extra {extra:.1f} MiB",
-        flush=True,
-    )
+    return milliseconds(in_blocks, 3)
 
 
 def main(users=100_000, items=1_000_000, dim=128):
-    if not torch.cuda.is_available() or _cuda.triton is None:
+    if not TINY and (not torch.cuda.is_available() or _cuda.triton is None):
         sys.exit("a CUDA device and Triton are needed, and are not both there")
-    if dim not in (16, 32, 64, 128):
-        sys.exit(f"dim must be 16, 32, 64 or 128, which the kernels take as it is, got {dim}")
     torch.manual_seed(0)
-    print(torch.cuda.get_device_name(), users, "users", items, "items", dim, "factors")
-    left = torch.randn(users, dim, device="cuda")
-    right = torch.randn(items, dim, device="cuda")
+    print(DEVICE if TINY else torch.cuda.get_device_name(), users, items, dim)
+    left = torch.randn(users, dim, device=DEVICE)
+    right = torch.randn(items, dim, device=DEVICE)
     targets, pairs = whole(items, (users,)), excluded_pairs(users, items)
-    for precision in TYPES:
-        small = [agrees(*size, precision) for size in ((999, 5003, dim), (70, 40, 16))]
-        print(f"{precision}: ranks of whole numbers equal float64's: {small}")
-        report(precision, left, right, targets, pairs)
-        shares = moved(left[:500], right[:200_000], precision)
-        print("  ranks moved {:.4f}, by {:.2e} of the rank; across 10: {:.4f}".format(*shares))
+    print(
+        "| precision | equal | product, ms | kernel, ms | of the product | seen excluded | moved |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for precision, kind in TYPES.items():
+        torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+        u, v = left.to(kind), right.to(kind)
+        bare = product(u, v)
+        alone = milliseconds(lambda u=u, v=v, p=precision: fused(u, v, targets, p))
+        seen = milliseconds(lambda u=u, v=v, p=precision: fused(u, v, targets, p, pairs))
+        equal = all(agrees(*size, precision) for size in ((999, 5003, dim), (70, 40, 16)))
+        share, size = moved(left[:500], right[:200_000], precision)
+        print(
+            f"| {precision} | {equal} | {bare:.1f} | {alone:.1f} | {alone / bare:.2f} "
+            f"| {seen:.1f} | {share:.1%} of ranks, by {size:.1e} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*(int(each) for each in sys.argv[1:] if each != "--tiny"))

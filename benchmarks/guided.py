@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from synthetic import synthetic
 
 from unsample.answers import estimates_of
 from unsample.designs import Certified, Guided
-from unsample.lab.datasets import leave_random_out, standard_split
+from unsample.lab.datasets import Interactions, leave_random_out, standard_split
 from unsample.lab.recommenders import EASE, ItemKNN
 from unsample.metrics import parse_all
 
@@ -71,7 +70,8 @@ def load(dataset: str) -> World:
 
 def _blocks(dataset: str) -> Iterator[dict[str, np.ndarray]]:
     if dataset == "synthetic":
-        split = leave_random_out(synthetic(120, 150, rng=0), rng=0)
+        likes = np.random.default_rng(0).random((120, 150)) < 0.8 / np.arange(1, 151) ** 0.5
+        split = leave_random_out(Interactions(*likes.nonzero(), 120, 150), rng=0)
     else:
         split = standard_split(dataset)
     seen_by = split.train.matrix().tocsr()

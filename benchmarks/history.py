@@ -1,6 +1,6 @@
 """What a history of one's own gives: `Prior.learn` against the prior of other data sets.
 
-python benchmarks/history.py [--past 1 3 6] [--parts 0 1 ...]
+python benchmarks/history.py [--past 1 3 6]
 
 Families of data sets are left out of the prior, with the shipped factors. Each model of a data set
 is then estimated from 99 sampled items twice: by this prior alone, and after `Prior.learn` from the
@@ -15,7 +15,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from calibration import GROUP, KINDS, PARTS, draw, judged, learned, part_of
+from calibration import GROUP, KINDS, Past, draw
 
 from unsample.evidence import RankCounts
 from unsample.lab.bank import RankSet
@@ -28,12 +28,12 @@ SAMPLED = 99
 Row = tuple[str, str, int, np.ndarray, np.ndarray]
 
 
-def rows(part: int, past: Sequence[int]) -> Iterator[Row]:
+def rows(bank: Past, part: int, past: Sequence[int]) -> Iterator[Row]:
     """Judge the models of some families, with no past models and with each number of them."""
     factors = {kind: each.factors for kind, each in shipped().learned.items()}
-    base = learned(part, None).calibrated(factors)
-    for sets, ranks in judged([]):
-        if part_of(sets[0].family) != part:
+    base = bank.learned(part, None).calibrated(factors)
+    for sets, ranks in bank.judged():
+        if bank.part_of(sets[0].family) != part:
             continue
         for at, one in enumerate(sets):
             others = [n for n, each in enumerate(sets) if GROUP[each.model] != GROUP[one.model]]
@@ -70,9 +70,11 @@ def judge(one: RankSet, ranks: np.ndarray, prior: Prior) -> tuple[np.ndarray, np
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--past", type=int, nargs="+", default=[1, 3, 6])
-    parser.add_argument("--parts", type=int, nargs="+", default=range(PARTS))
+    parser.add_argument("--datasets", nargs="+", default=[], help="these alone, instead of all")
     chosen = parser.parse_args(arguments)
-    found = [each for part in chosen.parts for each in rows(part, chosen.past)]
+    bank = Past.of(tuple(chosen.datasets))
+    parts = sorted({bank.part_of(each.family) for each in bank.sets})
+    found = [each for part in parts for each in rows(bank, part, chosen.past)]
     names = " / ".join(each.name for each in METRICS)
     print(f"| kind | past models | rank sets | half-width of NDCG@10 | {names} hold |")
     print("| --- | --- | --- | --- | --- |")

@@ -1,11 +1,13 @@
 """Evaluate your own PyTorch model on a million items, exactly, at a fraction of the cost."""
 
+import sys
+
 import numpy as np
 import torch
 
 import unsample
 
-USERS, ITEMS = 200, 1_000_000
+USERS, ITEMS = 200, int(sys.argv[1]) if sys.argv[1:] else 1_000_000
 
 
 class Model(torch.nn.Module):

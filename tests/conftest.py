@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from _pytest.doctest import DoctestModule
 
-from tests.promises import Report, ledger
+from tests.promises import Table, ledger
 from unsample.__main__ import main
 from unsample.evidence import RankCounts
 from unsample.lab.__main__ import main as laboratory
@@ -22,7 +22,7 @@ __all__ = ["ledger"]
 def pytest_configure(config: pytest.Config) -> None:
     """Let the process that all test reports come to sum them up."""
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Report(config.rootpath / "out" / "validity"))
+        config.pluginmanager.register(Table(config.rootpath / "out" / "prove.md"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from synthetic import synthetic
 
+from tests.synthetic import synthetic
 from unsample.lab.datasets import leave_random_out
 
 Names = dict[str, Any]

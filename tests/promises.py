@@ -1,8 +1,8 @@
-"""Statistical promises: what is measured, the limit it must keep, and the report of all of them.
+"""Statistical promises: what is measured, the limit it must keep, and the table of all of them.
 
 One function, `keep`, judges every promise. Tests with planted errors hand it what a wrong program
 finds, and it must refuse; so a promise that is kept means something. Findings travel with the
-reports of tests to the process that writes `Report`, however many workers there are.
+reports of tests to the process that writes `Table`, however many workers there are.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from unsample._files import write_atomically
 
 #: ``UNSAMPLE_SIMULATIONS=0.1`` runs a tenth of the simulations: to try the tier, not to judge by.
 SHARE = float(os.environ.get("UNSAMPLE_SIMULATIONS", "1"))
@@ -44,6 +42,12 @@ class Finding:
     def kept(self) -> bool:
         """Return whether the figure keeps the promise; one that is not a number does not."""
         return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+    @property
+    def room(self) -> float:
+        """Return how far the figure is from breaking its promise, as a share of the limit."""
+        room = self.value - self.limit if self.at_least else self.limit - self.value
+        return room / max(abs(self.limit), 1e-12)
 
     def __str__(self) -> str:
         rule = "at least" if self.at_least else "at most"
@@ -84,82 +88,87 @@ def bias(
     return Finding(promise, setting, "bias", found, allowed + 4.0 * error, False, len(values))
 
 
-# -- the report -----------------------------------------------------------------------------------
+# -- the table ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def ledger(record_property):
-    """Return a function that writes findings down for the report, and hands them back."""
+    """Return a function that writes findings down for the table, and hands them back."""
 
     def write(findings: Sequence[Finding], *, planted: str = "") -> list[Finding]:
         for finding in findings:
-            record_property(_PROPERTY, json.dumps(asdict(finding) | {"planted": planted}))
+            record_property(_PROPERTY, json.dumps([asdict(finding), planted]))
         return list(findings)
 
     return write
 
 
-class Report:
-    """Collects findings as tests end, and writes them when all have ended."""
+@dataclass(frozen=True)
+class _Row:
+    """A finding, the test that made it, and whether an error was planted in the program."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.rows: list[dict] = []
+    finding: Finding
+    test: str
+    planted: bool
+
+
+class Table:
+    """Collects findings as tests end; prints and writes them by promise when all have ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[_Row] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call":
-            self.rows += [
-                json.loads(text) for key, text in report.user_properties if key == _PROPERTY
-            ]
-
-    def pytest_sessionfinish(self) -> None:
-        if not self.rows:
+        if report.when != "call":
             return
-        self.rows.sort(key=lambda row: (row["planted"], row["promise"], row["setting"]))
-        for row in self.rows:
-            fields = {key: value for key, value in row.items() if key != "planted"}
-            row["all"] = Finding(**fields).kept
-        self.folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"share": SHARE, "findings": self.rows}, indent=1, allow_nan=False)
-        for name, content in (("report.json", text), ("report.md", markdown(self.rows))):
-            write_atomically(
-                self.folder / name, lambda file, content=content: file.write(content.encode())
-            )
+        for key, text in report.user_properties:
+            if key == _PROPERTY:
+                fields, planted = json.loads(text)
+                finding = Finding(**fields)
+                # A test that passes although a promise is broken has planted an error.
+                wrong = bool(planted) or (report.passed and not finding.kept)
+                self.rows.append(_Row(finding, report.nodeid, wrong))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.rows:
+            lines = markdown(self.rows)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            terminalreporter.section("promises")
+            terminalreporter.write("\n".join([*lines, ""]))
 
 
-def markdown(rows: Sequence[dict]) -> str:
-    """Return the promises by their worst figure, all figures, and the planted errors."""
-    true = [row for row in rows if not row["planted"]]
-    planted = [row for row in rows if row["planted"]]
-    lines = ["# Statistical promises", ""]
+def markdown(rows: Sequence[_Row]) -> list[str]:
+    """Return the lines of the table: each promise, how often it was tried, and how it stands."""
+    lines = [
+        "| promise | trials | kept | nearest to its limit | planted errors found |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     if SHARE != 1:
-        lines += [f"Run with {SHARE:g} of the simulations: to try the tier, not to judge by.", ""]
-    lines += ["| promise | figures | kept | nearest to its limit |", "| --- | --- | --- | --- |"]
-    for promise in dict.fromkeys(row["promise"] for row in true):
-        mine = [row for row in true if row["promise"] == promise]
-        worst = min(mine, key=_room)
-        kept = sum(row["all"] for row in mine)
-        lines.append(f"| {promise} | {len(mine)} | {kept} | {_words(worst)} |")
-    lines += ["", "## Planted errors", "", "| error | figures that refuse it | the clearest |"]
-    lines.append("| --- | --- | --- |")
-    for error in dict.fromkeys(row["planted"] for row in planted):
-        mine = [row for row in planted if row["planted"] == error]
-        refuse = sum(not row["all"] for row in mine)
-        lines.append(f"| {error} | {refuse} of {len(mine)} | {_words(min(mine, key=_room))} |")
-    lines += ["", "## All figures", "", "| promise | figure |", "| --- | --- |"]
-    lines += [f"| {row['promise']} | {_words(row)} |" for row in true]
-    return "\n".join(lines) + "\n"
+        lines = [f"With {SHARE:g} of the trials: to try the tier, not to judge by.", "", *lines]
+    # An error may break one of the promises that its test looks at, and leave the others.
+    broken = {row.test for row in rows if not row.finding.kept}
+    missed = {row.test for row in rows if row.planted} - broken
+    for promise in sorted({row.finding.promise for row in rows}):
+        some = [row for row in rows if row.finding.promise == promise]
+        true = [row.finding for row in some if not row.planted]
+        # Several figures come from the same trials of a test.
+        tests = {row.test for row in some if not row.planted}
+        trials = sum(
+            max(row.finding.simulations for row in some if row.test == test) for test in tests
+        )
+        found = {row.test for row in some if row.planted and not row.finding.kept}
+        planted = found | {row.test for row in some if row.planted and row.test in missed}
+        kept = f"{sum(each.kept for each in true)} of {len(true)}"
+        errors = f"{len(found)} of {len(planted)}" if planted else "-"
+        lines.append(f"| {promise} | {trials:,} | {kept} | {_nearest(true)} | {errors} |")
+    return lines
 
 
-def _room(row: dict) -> float:
-    """Return how far a figure is from breaking its promise, as a share of the limit."""
-    room = row["value"] - row["limit"] if row["at_least"] else row["limit"] - row["value"]
-    return room / max(abs(row["limit"]), 1e-12)
-
-
-def _words(row: dict) -> str:
-    rule = "≥" if row["at_least"] else "≤"
-    return (
-        f"{row['measure']} {row['value']:.4g} ({rule} {row['limit']:.4g}), {row['setting']}, "
-        f"{row['simulations']} simulations"
-    )
+def _nearest(findings: Sequence[Finding]) -> str:
+    if not findings:
+        return "-"
+    worst = min(findings, key=lambda each: each.room)
+    rule = "≥" if worst.at_least else "≤"
+    return f"{worst.measure} {worst.value:.3g} ({rule} {worst.limit:.3g}): {worst.setting}"

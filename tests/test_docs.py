@@ -50,7 +50,7 @@ def test_code_runs_and_prints_what_the_page_says(page, folder):
         else:
             printed = run_python(block.body, names, page, folder)
             if output is not None:
-                assert alike(printed, output.body), "run `make refresh-docs`"
+                assert alike(printed, output.body), "run tools/refresh_docs.py"
 
 
 def _run_doctest(body: str, names: dict[str, object], page: str) -> None:
@@ -62,7 +62,7 @@ def _run_doctest(body: str, names: dict[str, object], page: str) -> None:
 def test_commands_print_what_the_page_says(page, folder):
     for block in blocks(PAGES[page]):
         if block.language == "console":
-            assert alike(outputs_of(block, folder), block.body), "run `make refresh-docs`"
+            assert alike(outputs_of(block, folder), block.body), "run tools/refresh_docs.py"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_the_tutorial_runs_and_shows_what_it_says():
     kinds = [set(output["data"]) for outputs in fresh for output in outputs if "data" in output]
     assert {"text/plain", "text/html"} in kinds
     assert {"text/plain", "image/png"} in kinds
-    assert _without_pictures(fresh) == _without_pictures(stored), "run `make refresh-docs`"
+    assert _without_pictures(fresh) == _without_pictures(stored), "run tools/refresh_docs.py"
 
 
 def _without_pictures(outputs):

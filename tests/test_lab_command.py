@@ -3,9 +3,9 @@
 import sys
 
 import pytest
-from synthetic import synthetic
 
 import unsample
+from tests.synthetic import synthetic
 from unsample.errors import DatasetError, FileError, MissingExtraError
 from unsample.lab import _train, datasets
 from unsample.lab._train import load_trained, train

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import synthetic
 
+from tests.synthetic import synthetic
 from unsample._archives import open_plain
 from unsample.errors import ChecksumError, DatasetError, DownloadError, FileError
 from unsample.lab import datasets

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pickle
 from functools import cache
 from itertools import combinations
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ import pytest
 from unsample.errors import FileError, InputError, UnsampleError
 from unsample.evidence import ItemCounts, ModelCounts, RankCounts, Targets
 from unsample.lab import load_ranks
-from unsample.lab.bank import load_bank
 from unsample.law import Law as Design
 from unsample.law import bin_weights, draw_sampled_ranks
 from unsample.metrics import parse
@@ -22,7 +19,6 @@ from unsample.prior import History, Numbers, Posterior, Prior, shipped
 from unsample.prior._shapes import shapes_on
 
 ITEMS, SAMPLED = 2000, 99
-NOBODY = SimpleNamespace(users=[], sampled=20, seed=0)
 
 
 @cache
@@ -292,22 +288,6 @@ def test_printed_numbers_are_evidence() -> None:
     assert widths[0] > widths[1] > widths[2]
     low, high = Posterior.of(counts, shipped(), candidates="unseen").law("NDCG@10").interval()
     assert widths[2] > 0.95 * high / low
-
-
-def test_the_calibration_runs_at_a_tiny_size(monkeypatch, capsys, tmp_path) -> None:
-    """Two families, one of them left out: ``benchmarks/calibration.py`` prints its tables."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent.parent / "benchmarks"))
-    import calibration
-
-    few = [each for each in load_bank() if each.dataset in ("ml-100k", "steam-200k")]
-    tiny = calibration.taken(few)
-    monkeypatch.setattr(calibration, "history", lambda: tiny)
-    calibration.families.cache_clear()
-    lines = [each for part in range(2) for each in calibration.fold(part, 1, NOBODY)]
-    factors = calibration.print_tables(calibration.Lines.join(lines))
-    calibration.families.cache_clear()
-    assert set(factors) == {"unseen", "all"}
-    assert "NDCG@10" in capsys.readouterr().out
 
 
 # -- the prior itself -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Statistical promises, by simulation. ``make validity`` runs them and writes out/validity.
+"""Statistical promises, by simulation. ``make prove`` runs them and writes out/prove.md.
 
 The same checks judge right programs and wrong ones: with an error planted, they must refuse.
 """

@@ -79,11 +79,8 @@ class World:
 
 WORLDS = [
     World(runs=2),
-    World(runs=2, chance=0.02, other=0.02),
     World(runs=2, same_users=False),
-    World(runs=3),
     World(runs=3, chance=0.15, other=0.15),
-    World(runs=5, same_users=False),
     World(runs=5, chance=0.05, other=0.05),
     World(runs=10),
 ]

@@ -1,6 +1,6 @@
 """The web page in a real browser: it answers as Python does natively, and everyone can use it.
 
-These tests need a copy of Pyodide, and are not among the default ones: ``make web-test``.
+These tests need a copy of Pyodide, and are not among the default ones: ``pytest -m web``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Get the copy of Pyodide that tests run on: ``make web-test`` calls this once.
+"""Get the copy of Pyodide that tests run on: ``pytest -m web`` calls this once.
 
 The files are those of ``web/pyodide.json``, which the page takes from a CDN. All of them also lie
 inside the wheel of a package on PyPI, so that tests need no other source. Test helpers that must be

@@ -1,9 +1,8 @@
 """Make anew the data that ship: ``python tools/make_data.py ranks FOLDER | bank FOLDER``.
 
 ``ranks`` takes a folder with the ranks of every recommender on every data set, put there by
-``python -m unsample.lab train``. ``bank`` takes a folder
-of exact ranks on other data sets, and adds the bundled ones and those of
-``benchmarks/other_ranks.py``. The prior is learned from the bank by ``benchmarks/calibration.py``.
+``python -m unsample.lab train``. ``bank`` takes a folder of exact ranks on other data sets, and
+adds them to the bank. The prior is learned from the bank by ``benchmarks/calibration.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -21,8 +19,7 @@ import numpy as np
 
 from unsample._files import write_atomically
 from unsample.lab._train import load_trained
-from unsample.lab.bank import Bank, RankSet, read_folder
-from unsample.lab.bank._folder import bundled_sets
+from unsample.lab.bank import load_bank, read_folder
 from unsample.lab.datasets import names
 from unsample.lab.paper import RECOMMENDERS
 
@@ -56,20 +53,8 @@ def make_ranks(folder: Path, out: Path) -> None:
 
 
 def make_bank(folder: Path, out: Path) -> None:
-    """Count the ranks of a folder, the bundled ones, and those of four more recommenders."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    import other_ranks
-
-    bundled = bundled_sets()
-    sets = list(bundled.sets)
-    for one in {each.dataset: each for each in bundled}.values():
-        about = {key: getattr(one, key) for key in ("dataset", "group", "family", "partial")}
-        for model in other_ranks.NAMES:
-            for candidates in ("unseen", "all"):
-                ranks, sizes = other_ranks.load(one.dataset, model, candidates)
-                named = about | {"model": model, "candidates": candidates, "kind": candidates}
-                sets.append(RankSet.of_ranks(ranks, sizes, **named))
-    Bank(tuple(sets), bundled.sources).add(read_folder(folder)).save(out)
+    """Count the ranks of a folder; its data sets take the place of those with the same name."""
+    load_bank().add(read_folder(folder)).save(out)
 
 
 def main() -> None:

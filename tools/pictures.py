@@ -1,4 +1,4 @@
-"""Make the pictures of the documentation from the bundled ranks: ``make pictures``.
+"""Make the pictures of the documentation from the bundled ranks: ``python tools/pictures.py``.
 
 ``python tools/pictures.py [FOLDER]``
 """

@@ -1,4 +1,4 @@
-"""Run what the documentation shows, and write down what it prints: ``make refresh-docs``.
+"""Run what the documentation shows, and write down what it prints: ``tools/refresh_docs.py``.
 
 A block ``console`` holds commands behind ``$`` with their output. A block ``python`` is run, and a
 block ``text`` right after it is what it prints. Both are checked by ``tests/test_docs.py``, with

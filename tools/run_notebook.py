@@ -1,4 +1,4 @@
-"""Run the tutorial and store what its cells show: ``make refresh-docs`` calls this too.
+"""Run the tutorial and store what its cells show: ``python tools/refresh_docs.py`` calls this too.
 
 A notebook is a list of cells that share their names. That needs no kernel: each cell is executed,
 and the value of a last expression is shown as HTML, as a picture, or as text.

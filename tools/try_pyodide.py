@@ -1,4 +1,4 @@
-"""Run the library's tests inside Pyodide, where Python has 32 bits: ``make web-test``.
+"""Run the library's tests inside Pyodide, where Python has 32 bits: ``pytest -m web``.
 
 A few files of tests at a time run in a Python of their own under Node.js, with numpy and scipy as a
 browser has them, so that what they took in memory is free for the next. The last lines say how many

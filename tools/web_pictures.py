@@ -1,6 +1,6 @@
 """Take the pictures of docs/web.md: the calculators in Chromium, wide and on a phone.
 
-Needs what ``make web-test`` needs. ``python tools/web_pictures.py [FOLDER]``
+Needs what ``pytest -m web`` needs. ``python tools/web_pictures.py [FOLDER]``
 """
 
 from __future__ import annotations
