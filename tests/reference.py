@@ -127,20 +127,10 @@ def mn(
 
 
 def cls(likelihood: np.ndarray, histogram: np.ndarray, weights: np.ndarray) -> float:
-    """Order and sign as linear constraints of a general solver."""
-    n = likelihood.shape[1]
-    gram, right = likelihood.T @ likelihood, likelihood.T @ weights
-    scale = 1.0 / len(likelihood)
-    order = np.eye(n) - np.eye(n, k=1)
-    solved = optimize.minimize(
-        lambda x: scale * (x @ gram @ x - 2 * right @ x + weights @ weights),
-        np.full(n, weights.mean()),
-        jac=lambda x: 2 * scale * (gram @ x - right),
-        constraints=[{"type": "ineq", "fun": lambda x: order @ x, "jac": lambda x: order}],
-        method="SLSQP",
-        options={"maxiter": 5000, "ftol": 1e-16},
-    )
-    return float(histogram @ solved.x)
+    """Steps between the values, none of them negative, by a trust-region solver."""
+    lift = np.triu(np.ones((likelihood.shape[1], likelihood.shape[1])))
+    steps = optimize.lsq_linear(likelihood @ lift, weights, (0.0, np.inf), tol=1e-14).x
+    return float(histogram @ (lift @ steps))
 
 
 def beta_mass(items: int, a: float, b: float) -> np.ndarray:

@@ -28,7 +28,6 @@ VARIANTS = [
     "bv(prior=mes)",
     "mn(prior=mes)",
     "mle(iterations=7)",
-    "mle(iterations=converged)",
     "wmle(weight=ndcg)",
     "wmle(weight=ap)",
     "mes(eta=0.0001)",
@@ -149,10 +148,7 @@ def test_targets_of_known_rank_count_exactly(name, counts, full_ranks):
     together = _evaluate(estimator, exact + partly).values[0]
     alone = _evaluate(estimator, partly).values[0]
     truth = np.array([m.weights(known, 400).mean() for m in _metrics(estimator)])
-    if name == "mle(iterations=converged)":
-        # Alone it may put the unresolved ranks anywhere; known ranks settle where.
-        assert np.allclose(together, truth, rtol=0.1)
-    elif isinstance(estimator, DistributionEstimator) and estimator.joint:
+    if isinstance(estimator, DistributionEstimator) and estimator.joint:
         # The known ranks also inform the others: between the two, not above both.
         assert np.allclose(together, (truth + alone) / 2, rtol=0.35, atol=0.02)
     elif not estimator.name.startswith("mn"):

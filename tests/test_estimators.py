@@ -12,7 +12,6 @@ from unsample.estimators import (
     CLOSED_FORM,
     CLS,
     MLE,
-    REGISTRY,
     WMLE,
     Fit,
     Naive,
@@ -25,8 +24,6 @@ from unsample.metrics import Recall, parse_all
 
 NAMES = ("Recall", "NDCG", "AP")
 CUTOFFS = (1, 5, 14, 40)
-#: Methods that are linear in the histogram cannot promise that Recall@K grows with K.
-UNORDERED = {"cls", "bv", "mn"}
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["binomial", "hypergeometric"])
@@ -185,25 +182,6 @@ def test_ranges_of_ranks_are_for_likelihoods(setting):
     assert naive.values[0, 0] == pytest.approx(histogram[:5].sum() / histogram.sum())
 
 
-def test_sizes_of_catalogues_go_onto_a_grid_without_harm(full_ranks):
-    rng = np.random.default_rng(0)
-    items = 4000 + rng.integers(0, 400, size=3000)
-    ranks = 1 + rng.binomial(99, (full_ranks * 9 - 1) / (items - 1))
-    counts = RankCounts.from_ranks(ranks, items=items, sampled=99)
-    # A number of its own for each target would be put onto the grid; one for all is not.
-    apart = RankCounts.merge(
-        RankCounts.from_ranks(ranks[items == size], items=int(size), sampled=99)
-        for size in np.unique(items)
-    )
-    assert 10 * len(np.unique(counts.items)) < len(np.unique(apart.items))
-    metrics = parse_all(["Recall@100", "NDCG@100", "AUC"])
-    on_grid, exact = (
-        MLE().evaluate(Observed.prepare(each, cutoffs=[100]), metrics).values
-        for each in (counts, apart)
-    )
-    assert np.allclose(on_grid, exact, rtol=2e-3)
-
-
 @pytest.mark.parametrize(
     ("method", "words"),
     [
@@ -251,17 +229,6 @@ def test_only_what_rounding_cannot_explain_is_called_clipped():
     values, before = np.array([[1.0, 1.0, 0.0, 0.4]]), np.array([[1.01, 1 + 1e-9, -0.2, 0.4]])
     assert Fit(values, before, CLOSED_FORM).clipped == (True, False, True, False)
     assert Fit(values, values, CLOSED_FORM).clipped == (False,) * 4
-
-
-@pytest.mark.parametrize("name", [name for name in REGISTRY if name != "mn"])
-def test_recall_falls_with_k_where_a_method_does_not_promise_order(name):
-    """Two targets are far from what any P(R) expects; only mn bears it by luck."""
-    cutoffs = (1, 2, 5, 8, 20, 40, 80, 120, 150, 200, 250, 300, 400)
-    counts = RankCounts.from_ranks([9, 16], items=400, sampled=30)
-    method = estimators.parse(name)
-    observed = Observed.prepare(counts, cutoffs=cutoffs)
-    values = method.evaluate(observed, [Recall @ k for k in cutoffs]).values[0]
-    assert (name in UNORDERED) == (np.diff(values) < -1e-9).any()
 
 
 def test_systems_too_large_are_refused():

@@ -21,8 +21,7 @@ from unsample.metrics import parse_all
 GOLDEN = Path(__file__).with_name("golden.json")
 METRICS = parse_all(["Recall@1", "NDCG@5", "AP@20", "Recall@100", "MRR", "AUC"])
 VARIANTS = (
-    "mle(iterations=converged)", "bv(gamma=0.01)", "bv(prior=mle)", "bv(prior=mes)",
-    "mn(prior=mes)",
+    "bv(gamma=0.01)", "bv(prior=mle)", "bv(prior=mes)", "mn(prior=mes)",
 )  # fmt: skip
 METHODS = (*(name for name in REGISTRY), *VARIANTS)
 ITEMS = 1200

@@ -150,6 +150,10 @@ def test_a_prior_reads_back_as_it_was_written(tmp_path):
         Posterior.of(counts, prior).law("NDCG@5").value() for prior in (shipped(), Prior.load(path))
     )
     assert one == pytest.approx(two, rel=1e-6)
+    assert Prior.load(path).note == shipped().note
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(FileError):
+        Prior.load(path)
     np.savez(path, about=np.frombuffer(b'{"format": "another"}', np.uint8))
     with pytest.raises(FileError, match="unsample prior"):
         Prior.load(path)

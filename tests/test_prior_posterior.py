@@ -9,13 +9,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from unsample.errors import FileError, InputError, UnsampleError
 from unsample.evidence import ItemCounts, ModelCounts, RankCounts, Targets
 from unsample.lab import load_ranks
 from unsample.law import Law as Design
 from unsample.law import bin_weights, draw_sampled_ranks
 from unsample.metrics import parse
-from unsample.prior import History, Numbers, Posterior, Prior, shipped
+from unsample.prior import Numbers, Posterior, shipped
 from unsample.prior._shapes import shapes_on
 
 ITEMS, SAMPLED = 2000, 99
@@ -288,46 +287,3 @@ def test_printed_numbers_are_evidence() -> None:
     assert widths[0] > widths[1] > widths[2]
     low, high = Posterior.of(counts, shipped(), candidates="unseen").law("NDCG@10").interval()
     assert widths[2] > 0.95 * high / low
-
-
-# -- the prior itself -----------------------------------------------------------------------------
-
-
-def test_a_prior_is_saved_and_learned(tmp_path) -> None:
-    shipped().save(tmp_path / "prior.npz")
-    again = Prior.load(tmp_path / "prior.npz")
-    assert again.note == shipped().note
-    assert Posterior.of(real(), again, kind="all").law("NDCG@10").interval() == (
-        Posterior.of(real(), shipped(), kind="all").law("NDCG@10").interval()
-    )
-    full = [load_ranks("ml-1m", name, candidates="unseen").ranks for name in ("als", "itemknn")]
-    own = Prior.learn(full, items=3706)
-    widths = []
-    for prior in (own, shipped()):
-        low, high = Posterior.of(real(), prior, kind="unseen").law("NDCG@10").interval()
-        widths.append(high / low)
-    assert widths[0] < widths[1]
-    (tmp_path / "other.npz").write_bytes((tmp_path / "prior.npz").read_bytes()[:50])
-    with pytest.raises((FileError, UnsampleError)):
-        Prior.load(tmp_path / "other.npz")
-    with pytest.raises(InputError, match="at least one"):
-        Prior.fit([])
-    with pytest.raises(UnsampleError, match="kind"):
-        Posterior.of(real(), shipped(), kind="films")
-
-
-def test_learning_finds_the_kinds_it_was_shown() -> None:
-    rng = np.random.default_rng(11)
-    histories = [
-        History.of_ranks(zipf(2000, rng), ITEMS, dataset=f"d{at % 3}", kind="unseen")
-        for at in range(9)
-    ]
-    prior = Prior.fit(histories)
-    assert set(prior.learned) == {"unseen"}
-    counts = RankCounts.from_ranks(sample(zipf(500, rng), 0), items=ITEMS, sampled=SAMPLED)
-    law = Posterior.of(counts, prior, kind="unseen").law("Recall@10")
-    truth = float(
-        (1 / (np.arange(1, 11) + 5.0)).sum() / (1 / (np.arange(1, ITEMS + 1) + 5.0)).sum()
-    )
-    low, high = law.interval()
-    assert low < truth < high

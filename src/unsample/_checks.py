@@ -1,4 +1,4 @@
-"""Argument checks shared by every room: one wording, one place.
+"""Argument checks shared by every package: one wording, one place.
 
 Those of single values are in `_rules`, and are passed on from here.
 """

@@ -9,7 +9,6 @@ from typing import Any, overload
 
 import numpy.typing as npt
 
-from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import check_choice
 from unsample._gone import refuses_gone
@@ -217,7 +216,7 @@ class _Part:
         if prior is not None and not known:
             posterior = Posterior.of(counts, prior, kind=kind, candidates=candidates)
         fits = {
-            name: _estimators.fit_by_sizes(each, observed, metrics)
+            name: each.evaluate(observed, metrics)
             for name, each in methods.items()
             if each is not None and not known
         }

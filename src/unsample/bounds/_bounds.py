@@ -158,17 +158,16 @@ def _gather(observed: Observed, sampled: int, cutoffs: list[int]) -> tuple[IntAr
     wanted = [1 + ((k - 1) * sampled) // (counts.largest_catalogue - 1) for k in cutoffs]
     ends = _group_ends(_places_to_end(low, high, sampled + 1), wanted)
     starts, lasts = np.concatenate([[1], ends + 1]), np.append(ends, sampled + 1)
-    pool = observed.pool(sampled, starts, lasts, observed.grid)
+    matrix, (shares,) = observed.pool(sampled, starts, lasts, observed.grid)
     smallest, largest = (
         Law(size if counts.replacement else max(size, sampled + 1), sampled, counts.replacement)
         for size in (int(counts.items.min()), counts.largest_catalogue)
     )
     expected = OverBins(
-        pool.matrix,
+        matrix,
         largest.matrix(starts, lasts, observed.grid.firsts, beyond="last"),
         smallest.matrix(starts, lasts, observed.grid.lasts, beyond="last"),
     )
-    shares: FloatArray = pool.shares[0]
     weight = float(shares.sum())
     targets = max(observed.targets * weight, 1e-9)
     return ends, MeanLimits.of_shares(shares / max(weight, 1e-300), expected, targets)

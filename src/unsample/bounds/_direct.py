@@ -56,7 +56,7 @@ class DirectMean:
         if not counts.replacement:
             left -= float(np.average(counts.sampled / (counts.items - 1), weights=counts.weight))
         if not population:
-            # Given its rank, a target varies only by the items that it met.
+            # Given its rank, a target varies only by the items drawn for it.
             share = (counts.low - 1) / counts.sampled
             spread = (self.most - self.least) ** 2 * share * (1.0 - share)
             spread /= np.maximum(counts.sampled - 1, 1)

@@ -127,7 +127,7 @@ class MeanLimits:
     def proved(self, alpha: float, ends: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return rows for cumulated shares that hold whatever targets have in common.
 
-        Where all targets met the same items, their ranks depend on each other in an unknown way.
+        Where all targets share their items, their ranks depend on each other in an unknown way.
         Whatever the dependence, a mean of variables exceeds the mean of their tail means at
         ``tail`` with probability ``tail`` at most, because tail means are subadditive (Rockafellar
         and Uryasev 2002). For the indicator of r <= end the tail mean is min(1, P(r <= end | R) /

@@ -13,7 +13,6 @@ from unsample.estimators._base import (
     Estimator,
     Fit,
     MetricEstimator,
-    fit_by_sizes,
 )
 from unsample.estimators._observed import (
     CANDIDATES,
@@ -22,7 +21,6 @@ from unsample.estimators._observed import (
 )
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
-from unsample.estimators._solvers._mixture import em
 from unsample.estimators.likelihood import MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
@@ -48,8 +46,6 @@ __all__ = [
     "RecallMap",
     "Status",
     "UnbiasedRank",
-    "em",
-    "fit_by_sizes",
     "mean_weights",
     "parse",
     "parse_all",

@@ -13,7 +13,7 @@ from unsample._checks import FloatArray
 from unsample._threads import one_thread
 from unsample.errors import MetricError
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import CLOSED_FORM, Certificate, Solution, worst
+from unsample.estimators._solvers import CLOSED_FORM, Certificate, Solution
 from unsample.evidence import DesignCells, RankCounts
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
@@ -74,24 +74,6 @@ class Estimator(ABC):
         given = {name: getattr(self, name) for name in self.defaults()}
         changed = [f"{k}={v}" for k, v in given.items() if v != self.defaults()[k]]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
-
-
-def fit_by_sizes(method: Estimator, observed: Observed, metrics: Sequence[Metric]) -> Fit:
-    """Return the fit of a method, with a separate P(R) for each range of catalogue sizes."""
-    parts = list(observed.by_sizes())
-    if len(parts) == 1:
-        return method.evaluate(observed, metrics)
-    fits = [(method.evaluate(part, metrics), share[:, None]) for part, share in parts]
-    mass = np.zeros(len(observed.grid))
-    for fit, share in fits:
-        if fit.distribution is not None:
-            mass[: len(fit.distribution.mass)] += share[0] * fit.distribution.mass
-    return Fit(
-        np.sum([share * fit.values for fit, share in fits], axis=0),
-        np.sum([share * fit.unclipped for fit, share in fits], axis=0),
-        worst([fit.certificate for fit, _ in fits]),
-        RankDistribution(observed.grid, mass) if method.gives_distribution else None,
-    )
 
 
 class DistributionEstimator(Estimator):

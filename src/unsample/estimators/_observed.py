@@ -15,7 +15,7 @@ import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, as_index
 from unsample.errors import DesignError, InputError, RankError
-from unsample.evidence import DesignCells, RankCounts, size_ranges
+from unsample.evidence import DesignCells, RankCounts
 from unsample.law import Law, RankGrid, RankPoints, bin_weights, few_sizes
 from unsample.metrics import Metric
 
@@ -31,20 +31,6 @@ _TINY = 1e-300
 _ALL_RANKS = 2000
 #: Largest n for estimators that solve a dense system with one unknown for each sampled rank.
 _LARGEST_SYSTEM = 5000
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """Histograms over ranges ``low..high`` of the sampled ranks, and their expectation.
-
-    ``matrix`` holds P(range | bin), averaged over the catalogues of the targets; ``shares`` has
-    one row for each histogram of the batch.
-    """
-
-    low: IntArray
-    high: IntArray
-    matrix: FloatArray
-    shares: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,28 +122,6 @@ class Observed:
         shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, _TINY), 1 / kept.sum())
         return replace(self, counts=self.counts.take(kept), shares=shares)
 
-    def by_sizes(self) -> Iterator[tuple[Observed, FloatArray]]:
-        """Yield the targets by the size of their catalogue, with their part of each histogram.
-
-        Ranks depend on the size where sizes are very different: each range has its own P(R).
-        """
-        number = size_ranges(self.counts.items)
-        for each in range(int(number.max()) + 1):
-            chosen = number == each
-            counts = self.counts.take(chosen)
-            part = self.shares[:, chosen].sum(axis=1)
-            if not part.any():
-                continue
-            # A histogram without such targets has no part here: any shares will do.
-            shares = np.where(
-                part[:, None] > 0,
-                self.shares[:, chosen] / np.maximum(part, _TINY)[:, None],
-                1.0 / len(counts),
-            )
-            low = self.grid.low[self.grid.low <= counts.largest_catalogue]
-            grid = RankGrid(low, counts.largest_catalogue)
-            yield replace(self, counts=counts, shares=shares, grid=grid), part
-
     def known_mass(self) -> FloatArray:
         """Return, for each histogram, the share of known ranks in each bin."""
         mass = np.zeros((len(self.shares), len(self.grid)))
@@ -183,8 +147,8 @@ class Observed:
         """Return the numbers of sampled items that occur, in order."""
         return [int(sampled) for sampled in np.unique(self.counts.sampled)]
 
-    def pools(self, method: str) -> Iterator[Pool]:
-        """Yield the histograms of sampled ranks, pooled over catalogue sizes, by sample size.
+    def pools(self, method: str) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield the `pool` of all ranks 1..n of each sample size.
 
         This is for estimators that compare a histogram with its expectation at every rank 1..n,
         whether a target was there or not.
@@ -208,8 +172,12 @@ class Observed:
 
     def pool(
         self, sampled: int, low: IntArray, high: IntArray, grid: RankGrid | RankPoints
-    ) -> Pool:
-        """Pool the targets of one sample size in ranges, each of their cells inside one range."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """Pool the targets of one sample size in ranges, each of their cells inside one range.
+
+        Returns P(range | bin), averaged over the catalogues of the targets, and the share of each
+        range (a row for each histogram of the batch).
+        """
         members = [cells for cells in self.designs if cells.design.sampled == sampled]
         shares = np.zeros((len(self.shares), len(low)))
         for cells in members:
@@ -219,7 +187,7 @@ class Observed:
         laws = [cells.design for cells in members]
         matrix = _mean_expected(laws, np.array(parts), low, high, grid)
         matrix[matrix < _NEGLIGIBLE] = 0.0
-        return Pool(low, high, matrix, shares)
+        return matrix, shares
 
 
 def mean_weights(metric: Metric, grid: RankGrid | RankPoints, counts: RankCounts) -> FloatArray:

@@ -24,7 +24,7 @@ from unsample.estimators._base import (
     clipped_to_range,
 )
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import CLOSED_FORM, Solution, worst
+from unsample.estimators._solvers import CLOSED_FORM, Solution
 from unsample.estimators._solvers._squares import maximum_entropy, monotone_least_squares
 from unsample.estimators.likelihood import MLE
 from unsample.metrics import Metric
@@ -63,20 +63,16 @@ class MES(DistributionEstimator):
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin by Newton's method on the dual."""
-        pools = list(observed.pools(self.name))
-        shares = np.concatenate([pool.shares for pool in pools], axis=1)
-        within = [
-            pool.shares / np.maximum(pool.shares.sum(axis=1, keepdims=True), 1e-300)
-            for pool in pools
-        ]
-        scale = [
-            np.full(len(pool.low), 1.0 if self.scaling == "printed" else pool.high[-1])
-            for pool in pools
+        matrices, shares = zip(*observed.pools(self.name), strict=True)
+        within = [each / np.maximum(each.sum(axis=1, keepdims=True), 1e-300) for each in shares]
+        scaled = [
+            each if self.scaling == "printed" else each * len(matrix)
+            for matrix, each in zip(matrices, shares, strict=True)
         ]
         return maximum_entropy(
-            np.concatenate([pool.matrix for pool in pools]),
+            np.concatenate(matrices),
             np.concatenate(within, axis=1),
-            cell_weights=np.concatenate(scale) * shares,
+            cell_weights=np.concatenate(scaled, axis=1),
             widths=observed.widths,
             eta=self.eta,
         )
@@ -109,23 +105,22 @@ class CLS(Estimator):
         rest = observed.unknown_part()
         targets = rest.bin_weights(metrics)
         values, certificates = np.zeros_like(known), []
-        for pool in rest.pools(self.name):
+        for matrix, shares in rest.pools(self.name):
             solved = [
-                monotone_least_squares(pool.matrix.T, rest.uniform, target) for target in targets.T
+                monotone_least_squares(matrix.T, rest.uniform, target) for target in targets.T
             ]
-            values += pool.shares @ np.stack([x for x, _ in solved], axis=1)
+            values += shares @ np.stack([x for x, _ in solved], axis=1)
             certificates += [certificate for _, certificate in solved]
+        worst = max(certificates, key=lambda found: (not found.usable, found.gap))
         values *= (1.0 - observed.known_share)[:, None]
-        return Fit(
-            known + clipped_to_range(values, observed, targets), known + values, worst(certificates)
-        )
+        return Fit(known + clipped_to_range(values, observed, targets), known + values, worst)
 
 
 class _Linear(DistributionEstimator):
     """Solve one system for each sample size (and each histogram, where the prior differs)."""
 
     prior: str
-    iterations: int | str
+    iterations: int
     eta: float
 
     def _check_prior(self, *priors: str) -> None:
@@ -149,16 +144,15 @@ class _Linear(DistributionEstimator):
         """Return p'W for each histogram."""
         prior = self.prior_mass(observed)
         masses = np.zeros((len(observed.shares), len(observed.grid)))
-        for pool in observed.pools(self.name):
+        for matrix, shares in observed.pools(self.name):
             if len(prior) == 1:
-                system = self.system(pool.matrix, prior[0], observed)
-                masses += _solve(system, pool.shares.T).T @ pool.matrix * prior
+                system = self.system(matrix, prior[0], observed)
+                masses += _solve(system, shares.T).T @ matrix * prior
                 continue
             for row, weights in enumerate(prior):
                 # p' (system^-1) first, then the long side.
-                system = self.system(pool.matrix, weights, observed)
-                solved = _solve(system, pool.shares[row])
-                masses[row] += solved @ pool.matrix * weights
+                solved = _solve(self.system(matrix, weights, observed), shares[row])
+                masses[row] += solved @ matrix * weights
         return Solution.closed_form(masses)
 
     @abstractmethod
@@ -194,7 +188,7 @@ class BV(_Linear):
     name: ClassVar[str] = "bv"
     gamma: float | None = None
     prior: str = "uniform"
-    iterations: int | str = MLE.iterations
+    iterations: int = MLE.iterations
     eta: float = MES.eta
 
     def __post_init__(self) -> None:
@@ -238,7 +232,7 @@ class MN(_Linear):
 
     name: ClassVar[str] = "mn"
     prior: str = "mle"
-    iterations: int | str = MLE.iterations
+    iterations: int = MLE.iterations
     eta: float = MES.eta
 
     def __post_init__(self) -> None:

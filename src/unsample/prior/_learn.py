@@ -130,7 +130,7 @@ class Learned:
         """Return a matrix whose product with its transpose is the covariance of one model.
 
         It is the symmetric one, which is unique: the signs of eigenvectors differ from machine to
-        machine, and with them the points at which metrics are looked at.
+        machine, and with them the points at which metrics are computed.
         """
         values, vectors = np.linalg.eigh(self.between + self.within)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
@@ -150,7 +150,7 @@ class Learned:
 
 
 def learn(histories: Sequence[History], evidence: Sequence[Gaussian]) -> dict[str, Learned]:
-    """Return what the histories teach about each of their kinds; ``evidence`` is their own."""
+    """Return what the histories tell of each of their kinds; ``evidence`` is their own."""
     kinds = sorted({each.kind for each in histories})
     keys = sorted({(each.kind, each.dataset) for each in histories})
     place = {key: at for at, key in enumerate(keys)}

@@ -86,7 +86,7 @@ class Numbers:
         base = shapes_on(grid) @ learned.mean + np.log(grid.width)
         chance = 1.0 / self.users + 1.0 / misfit
 
-        def look(c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        def at(c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
             exponent = shapes @ c + base
             mass = np.exp(exponent - exponent.max())
             mass /= mass.sum()
@@ -100,13 +100,13 @@ class Numbers:
             return np.linalg.solve(root, self.middle - mean), np.linalg.solve(root, slopes), root
 
         def loss(c: FloatArray) -> float:
-            error, _, root = look(c)
+            error, _, root = at(c)
             volume = 2.0 * float(np.log(np.diag(root)).sum())
             return 0.5 * float(error @ error + c @ c + volume)
 
         c: FloatArray = np.zeros(shapes.shape[1])
         for _ in range(_STEPS):
-            error, slopes, _ = look(c)
+            error, slopes, _ = at(c)
             information = np.eye(len(c)) + slopes.T @ slopes
             move = np.linalg.solve(information, slopes.T @ error - c)
             step, before = 1.0, loss(c)
@@ -115,7 +115,7 @@ class Numbers:
             c = np.asarray(c + step * move)
             if step * float(np.abs(move).max()) < 1e-7 or step <= 1e-6:
                 break
-        error, slopes, _ = look(c)
+        error, slopes, _ = at(c)
         information = np.eye(len(c)) + slopes.T @ slopes
         evidence = -loss(c) - 0.5 * float(np.linalg.slogdet(information)[1])
         return c, np.asarray(np.linalg.inv(information)), slopes, evidence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unsample._checks import FloatArray, check_choice
+from unsample._checks import FloatArray
 from unsample._threads import one_thread
 from unsample.estimators._solvers._log_density import LogDensity
 from unsample.evidence import ModelCounts, PairCounts, RankCounts
@@ -64,8 +64,8 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
-    """The logarithm of a metric under one kind.
+class _Linear:
+    """The logarithm of a metric under one kind, linear in what may vary.
 
     ``pull`` is H^-1 times the slope by the coefficients: how far the prior's error moves it.
     ``direct`` and ``learned`` (cells) are what one target adds, as one of those that the mean is
@@ -104,7 +104,7 @@ class Posterior:
     @one_thread()
     def of(
         cls,
-        counts: RankCounts | Mapping[str, RankCounts] | ModelCounts,
+        counts: RankCounts | Mapping[str, RankCounts],
         prior: Prior,
         *,
         kind: str | None = None,
@@ -112,28 +112,52 @@ class Posterior:
     ) -> Posterior:
         """Return the posterior of one model or several.
 
-        Which targets and which models have their users in common, the counts say (`ModelCounts`).
-        Without a ``kind``, those that ``candidates`` allows are mixed by their evidence.
+        Which models have their users in common, `ModelCounts` say. Without a ``kind``, those that
+        ``candidates`` allows are mixed by their evidence.
         """
-        models = {ALONE: counts} if isinstance(counts, RankCounts) else dict(counts)
-        kinds = prior.possible(candidates, kind)
+        if not isinstance(counts, RankCounts):
+            parts = {
+                name: cls.of(each, prior, kind=kind, candidates=candidates)
+                for name, each in counts.items()
+            }
+            return cls.joined(parts, counts.between if isinstance(counts, ModelCounts) else {})
+        seen, kinds = Seen.of(counts), prior.possible(candidates, kind)
         learned = tuple(prior.learned[each] for each in kinds)
-        seen = tuple(Seen.of(each) for each in models.values())
-        fitted = tuple(tuple(_fit(each, one) for one in learned) for each in seen)
-        evidence = np.array([[one.evidence for one in each] for each in fitted])
+        fitted = tuple(_fit(seen, one) for one in learned)
+        return cls._alone(seen, fitted, kinds, learned, prior, candidates)
+
+    @classmethod
+    @one_thread()
+    def of_numbers(
+        cls,
+        numbers: Numbers,
+        prior: Prior,
+        *,
+        kind: str | None = None,
+        candidates: str | None = None,
+    ) -> Posterior:
+        """Return the posterior of one model of which a paper prints some numbers."""
+        kinds = prior.possible(candidates, kind)
+        found = [numbers.fit(prior.learned[each], prior.misfit) for each in kinds]
+        learned = tuple(prior.learned[each].widened(_PRINTED) for each in kinds)
+        fitted = tuple(Fitted((Curve(*each[:3]),), each[3]) for each in found)
+        return cls._alone(numbers.seen(), fitted, kinds, learned, prior, candidates)
+
+    @classmethod
+    def _alone(
+        cls,
+        seen: Seen,
+        fitted: tuple[Fitted, ...],
+        kinds: tuple[str, ...],
+        learned: tuple[Learned, ...],
+        prior: Prior,
+        candidates: str | None,
+    ) -> Posterior:
+        """Return the posterior of one model, its kinds mixed by their evidence."""
+        evidence = np.array([[each.evidence for each in fitted]])
         weight = prior.weights(candidates, kinds, evidence)
-        number = {name: at for at, name in enumerate(models)}
-        pairs = counts.between if isinstance(counts, ModelCounts) else {}
-        between = {
-            (number[a], number[b]): seen[number[a]].crossed(seen[number[b]], each)
-            for (a, b), each in pairs.items()
-        }
-        sources = tuple(
-            _source(one, each, prior.unlike) for one, each in zip(seen, fitted, strict=True)
-        )
-        return cls(
-            tuple(models), kinds, seen, fitted, weight, learned, between, prior.misfit, sources
-        )
+        sources = (_source(seen, fitted, prior.unlike),)
+        return cls((ALONE,), kinds, (seen,), (fitted,), weight, learned, {}, prior.misfit, sources)
 
     @classmethod
     def joined(
@@ -158,41 +182,17 @@ class Posterior:
             sources=tuple(part.sources[0] for part in parts.values()),
         )
 
-    @classmethod
-    @one_thread()
-    def of_numbers(
-        cls,
-        numbers: Numbers,
-        prior: Prior,
-        *,
-        kind: str | None = None,
-        candidates: str | None = None,
-    ) -> Posterior:
-        """Return the posterior of one model of which a paper prints some numbers."""
-        kinds = prior.possible(candidates, kind)
-        found = [numbers.fit(prior.learned[each], prior.misfit) for each in kinds]
-        learned = tuple(prior.learned[each].widened(_PRINTED) for each in kinds)
-        fitted = tuple(Fitted((Curve(*each[:3]),), each[3]) for each in found)
-        weight = prior.weights(candidates, kinds, np.array([[each[3] for each in found]]))
-        seen = numbers.seen()
-        sources = (_source(seen, fitted, prior.unlike),)
-        return cls((ALONE,), kinds, (seen,), (fitted,), weight, learned, {}, prior.misfit, sources)
-
-    def curve(self, name: str = ALONE) -> RankDistribution:
-        """Return P(R) of a model: where its targets are, given what was seen of them."""
-        check_choice("name", name, self.names)
-        model = self.names.index(name)
-        strata = self.seen[model].strata
-        lows = np.unique(np.concatenate([each.grid.low for each in strata]))
-        fine = RankGrid(lows, max(each.grid.items for each in strata))
+    def curve(self) -> RankDistribution:
+        """Return P(R) of one model: where its targets are, given what was seen of them."""
+        (seen,), (fitted,), (weights,) = self.seen, self.fitted, self.weight
+        lows = np.unique(np.concatenate([each.grid.low for each in seen.strata]))
+        fine = RankGrid(lows, max(each.grid.items for each in seen.strata))
         mass = np.zeros(len(fine))
-        for number, stratum in enumerate(strata):
+        for number, stratum in enumerate(seen.strata):
             inside = stratum.grid.locate(fine.low)
             within = np.where(fine.low <= stratum.grid.items, fine.width, 0)
-            for weight, fitted, learned in zip(
-                self.weight[model], self.fitted[model], self.learned, strict=True
-            ):
-                middle = _middle(_masses(stratum, fitted.curves[number], learned))
+            for weight, fit, learned in zip(weights, fitted, self.learned, strict=True):
+                middle = _middle(_masses(stratum, fit.curves[number], learned))
                 density = _expected(stratum, middle[None])[0] / stratum.grid.width
                 mass += weight * stratum.part * density[inside] * within
         return RankDistribution(fine, mass / mass.sum())
@@ -205,11 +205,11 @@ class Posterior:
         ranking of the same targets would land.
         """
         asked = parse(metric)
-        looks = [
-            [_look(seen, *each, asked) for each in zip(fitted, self.learned, strict=True)]
+        parts = [
+            [_linear(seen, *each, asked) for each in zip(fitted, self.learned, strict=True)]
             for seen, fitted in zip(self.seen, self.fitted, strict=True)
         ]
-        means = np.array([[look.mean for look in each] for each in looks])
+        means = np.array([[part.mean for part in each] for each in parts])
         middle = (self.weight * means).sum(axis=1)
         size = len(self.names)
         common, own, users = np.zeros((size, size)), np.zeros(size), np.zeros((size, size))
@@ -217,28 +217,28 @@ class Posterior:
         for kind, learned in enumerate(self.learned):
             # A product with roots of the weights on both sides: a covariance, and on the diagonal
             # the mean over kinds.
-            part = np.sqrt(np.outer(self.weight[:, kind], self.weight[:, kind]))
+            share = np.sqrt(np.outer(self.weight[:, kind], self.weight[:, kind]))
             apart = means[:, kind] - middle
-            some = [each[kind] for each in looks]
-            pulls = np.stack([look.pull for look in some])
+            some = [each[kind] for each in parts]
+            pulls = np.stack([part.pull for part in some])
             shared = pulls @ learned.shared @ pulls.T
             alone = np.maximum((pulls**2).sum(axis=1) - np.diag(shared), 0.0)
-            common += part * (learned.factors[0] * shared + np.outer(apart, apart))
-            own += np.diag(part) * learned.factors[1] * alone
-            users += part * self._users(some, population, sources)
+            common += share * (learned.factors[0] * shared + np.outer(apart, apart))
+            own += np.diag(share) * learned.factors[1] * alone
+            users += share * self._users(some, population, sources)
         scale = np.array([each.scale for each in self.seen])
         most = np.array([min(each.ceiling, _most(asked, each)) for each in self.seen])
         return Law(self.names, middle + np.log(scale), common, own, users, most, tuple(sources))
 
-    def _users(self, looks: list[_Look], population: bool, sources: list[str]) -> FloatArray:
+    def _users(self, parts: list[_Linear], population: bool, sources: list[str]) -> FloatArray:
         """Return the part of the covariance that comes from the targets at hand, under one kind.
 
         What curves leave out of P(R) acts like the chance of ``misfit`` targets more. Models whose
         shared items are too few to tell are marked in ``sources``.
         """
-        size = len(looks)
-        learned = [look.learned for look in looks]
-        added = [look.learned + look.direct for look in looks]
+        size = len(parts)
+        learned = [part.learned for part in parts]
+        added = [part.learned + part.direct for part in parts]
         whole = added if population else learned
         result = np.zeros((size, size))
         more = [seen.independent / self.misfit for seen in self.seen]
@@ -251,7 +251,7 @@ class Posterior:
             spread = self.seen[a].spread
             result[a, a] = self._inner(a, a, spread, whole)
             result[a, a] += more[a] * self._inner(a, a, spread, learned)
-            result[a, a] += looks[a].open * (more[a] + (not population))
+            result[a, a] += parts[a].open * (more[a] + (not population))
             changes = items[a]
             if changes is not None:
                 result[a, a] += float(changes @ changes)
@@ -342,11 +342,11 @@ def _source(seen: Seen, fitted: tuple[Fitted, ...], unlike: float) -> str:
     return BOUNDS if strange or unknown or seen.users < FEWEST_USERS else PRIOR
 
 
-# -- looking at a metric --------------------------------------------------------------------------
+# -- metrics of curves -----------------------------------------------------------------------------
 
 
-def _look(seen: Seen, fitted: Fitted, learned: Learned, metric: Metric) -> _Look:
-    """Return the logarithm of a metric under one kind, seen at points around the mode."""
+def _linear(seen: Seen, fitted: Fitted, learned: Learned, metric: Metric) -> _Linear:
+    """Return the logarithm of a metric under one kind, from points around the mode."""
     places = points()
     parts, slopes, direct, still_open = [], [], [], 0.0
     for stratum, curve in zip(seen.strata, fitted.curves, strict=True):
@@ -370,7 +370,7 @@ def _look(seen: Seen, fitted: Fitted, learned: Learned, metric: Metric) -> _Look
     through = [curve.scores @ each for curve, each in zip(fitted.curves, turned, strict=True)]
     expected = np.concatenate(direct)
     mean = max(float(expected @ seen.weight) / seen.total, _LEAST)
-    return _Look(
+    return _Linear(
         math.log(value),
         np.sum(turned, axis=0),
         expected / (mean * seen.total),

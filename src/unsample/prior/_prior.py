@@ -42,7 +42,7 @@ _NEXT = 1.7
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What other data sets teach about the shape of log P(R), for each kind of evaluation.
+    """What other data sets tell about the shape of log P(R), for each kind of evaluation.
 
     Real curves are not exactly sums of shapes: what they leave out is as large as the
     chance of ``misfit`` targets, and ``unlike`` is the deviance of a target that only data unlike
@@ -85,7 +85,7 @@ class Prior:
     ) -> Prior:
         """Learn from your own full evaluations: an array of full-catalogue ranks for each model.
 
-        ``base`` is what other data sets teach; by default it is the shipped prior. What the history
+        ``base`` is what other data sets tell; by default it is the shipped prior. What the history
         shows of this data set is used for its next models. For many data sets see `Prior.fit`.
         """
         if not len(ranks):

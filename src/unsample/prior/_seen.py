@@ -63,10 +63,10 @@ class Stratum:
         for size in [] if counts.known.all() else unknown.sample_sizes:
             some_low, some_high = unknown.ranges(size)
             low, high = _condensed_ranges(some_low, some_high, size + 1)
-            pool = unknown.pool(size, low, high, grid)
-            share = pool.shares[0] * (1.0 - known.sum())
+            matrix, pooled = unknown.pool(size, low, high, grid)
+            share = pooled[0] * (1.0 - known.sum())
             # P(cell and sample size | bin): what is expected of all cells together sums to one.
-            likelihood.append(pool.matrix * share.sum())
+            likelihood.append(matrix * share.sum())
             shares.append(share)
             sampled.append(np.full(len(low), size))
             first.append(low)

@@ -6,7 +6,6 @@ how it ended, the objective, a bound on how far from the optimum that is, and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -59,11 +58,6 @@ class Certificate:
 
 #: The certificate of a formula.
 CLOSED_FORM = Certificate(Status.CLOSED_FORM)
-
-
-def worst(certificates: Sequence[Certificate]) -> Certificate:
-    """Return one that is not usable, or else the one with the largest gap."""
-    return max(certificates, key=lambda found: (not found.usable, found.gap))
 
 
 @dataclass(frozen=True, eq=False)
