@@ -20,10 +20,10 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "api",
     "commands",
     "mathml",
     "notebook",
-    "surface",
 ]
 exclude_patterns = ["_ext"]
 nitpicky = True

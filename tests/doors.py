@@ -264,7 +264,7 @@ def _random_ties() -> Case:
 
 def documented(engine: str) -> str:
     """Return the lines that the documentation shows for an engine."""
-    page = (Path(__file__).parent.parent / "docs" / "frames.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent / "docs" / "tables.md").read_text(encoding="utf-8")
     (block,) = re.findall(rf"^{engine}\b[^`]*?```python\n(.*?)```", page, re.MULTILINE | re.DOTALL)
     return block
 

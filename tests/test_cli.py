@@ -265,8 +265,8 @@ def _kinds(kind=errors.UnsampleError):
 
 
 def test_exit_codes_are_those_of_the_page():
-    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    table = page[page.index("## Exit codes") : page.index("## Completion")]
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    table = page[page.index("### Exit codes") : page.index("## Python")]
     listed = {int(row.split("|")[1]) for row in table.splitlines() if row[2:3].isdigit()}
     assert {kind.exit_code for kind in _kinds()} | {0, 129, 130, 141, 143} == listed
     wrong = (errors.InputError, errors.GoneError)

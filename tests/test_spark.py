@@ -105,7 +105,7 @@ def test_the_printed_query_runs(session):
 
 
 def test_partitions_are_counted_by_themselves(session):
-    """The recipe of docs/frames.md."""
+    """The recipe of docs/tables.md."""
     frame = random_ranks()
 
     def count(batches):

@@ -1,4 +1,4 @@
-"""Take the pictures of docs/web.md: the calculators in Chromium, wide and on a phone.
+"""Take the pictures of calculators in Chromium, wide and on a phone.
 
 Needs what ``pytest -m web`` needs. ``python tools/web_pictures.py [FOLDER]``
 """

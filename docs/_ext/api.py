@@ -1,6 +1,7 @@
-"""The reference, made from what the package exports: ``unsample.__all__`` and its rooms.
+"""The reference of Python names, made from what the package exports.
 
-A name that is added to a room appears here by itself, and one without a docstring fails the build.
+``{api}`` writes the table of modules, and a page for each of them is written before the sources are
+read. A name that is added appears by itself, and one without a docstring fails the build.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 
 from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -21,15 +24,15 @@ from sphinx.util.nodes import make_refnode
 
 import unsample
 
-FOLDER = "reference"
-#: Rooms behind the front door, for those who extend the package.
-INNER = ("answers", "confidence", "evidence", "law", "show", "tables")
+FOLDER = "api"
+#: Modules that one imports to extend the package.
+INNER = ("answers", "bounds", "evidence", "law", "prior", "show", "tables")
 STABLE = "Stable: whatever changes here has a line in the changelog."
 CHANGING = "For those who extend the package. It may change with any version."
 
 
-def rooms() -> dict[str, ModuleType]:
-    """Return the public modules by name, adapters one by one; the command has a page of its own."""
+def modules() -> dict[str, ModuleType]:
+    """Return the public modules by name, adapters one by one; the command has its own section."""
     names = [f"unsample.{found.name}" for found in pkgutil.iter_modules(unsample.__path__)]
     folder = Path(unsample.adapters.__file__).parent
     names += [f"unsample.adapters.{path.stem}" for path in folder.glob("*.py")]
@@ -38,11 +41,11 @@ def rooms() -> dict[str, ModuleType]:
 
 
 def is_inner(name: str) -> bool:
-    """Return whether a room is for those who extend the package."""
+    """Return whether a module is for those who extend the package."""
     return name.split(".")[1] in INNER
 
 
-def front_door() -> list[str]:
+def top_names() -> list[str]:
     """Return the names that stand in the package itself."""
     return [name for name in unsample.__all__ if not inspect.ismodule(getattr(unsample, name))]
 
@@ -62,23 +65,23 @@ def title(text: str) -> str:
 
 def page_of_package() -> str:
     """Return the page of the names in the package itself."""
-    functions = [name for name in front_door() if inspect.isfunction(getattr(unsample, name))]
-    classes = [name for name in front_door() if name not in functions]
+    functions = [name for name in top_names() if inspect.isfunction(getattr(unsample, name))]
+    classes = [name for name in top_names() if name not in functions]
     parts = [title("unsample"), summary(unsample), "", f"*{STABLE}*\n"]
     parts += [f".. autofunction:: unsample.{name}\n" for name in functions]
     parts += [f".. autoclass:: unsample.{name}\n   :members:\n" for name in classes]
     return "\n".join(parts)
 
 
-def page_of_room(name: str, room: ModuleType) -> str:
-    """Return the page of one room; what the package itself shows is linked, not repeated."""
-    at_the_door = {id(getattr(unsample, other)): other for other in front_door()}
+def page_of_module(name: str, module: ModuleType) -> str:
+    """Return the page of one module; what the package itself shows is linked, not repeated."""
+    at_the_top = {id(getattr(unsample, other)): other for other in top_names()}
     promise = CHANGING if is_inner(name) else STABLE
     parts = [title(name), f".. automodule:: {name}\n", f"*{promise}*\n"]
-    for member in getattr(room, "__all__", ()):
-        value = getattr(room, member)
-        if id(value) in at_the_door:
-            parts.append(f"``{member}`` is :py:obj:`unsample.{at_the_door[id(value)]}`.\n")
+    for member in getattr(module, "__all__", ()):
+        value = getattr(module, member)
+        if id(value) in at_the_top:
+            parts.append(f"``{member}`` is :py:obj:`unsample.{at_the_top[id(value)]}`.\n")
         elif inspect.isclass(value):
             parts.append(f".. autoclass:: {name}.{member}\n   :members:\n")
         elif callable(value) and not inspect.ismodule(value):
@@ -96,37 +99,32 @@ def described(value: object) -> str:
     return f"``{value!r}``"
 
 
-def page_of_contents() -> str:
-    """Return the entry page: every room with what it is for."""
-    lines = [
-        title("Reference"),
-        "Made from the public names when this site is built. Names with an underscore in front are",
-        "private.\n",
-        f"**What you import.** {STABLE}\n",
-        *_table({"unsample": ", ".join(f"``{name}``" for name in front_door())}, inner=False),
-        f"**Behind it.** {CHANGING}\n",
-        *_table({}, inner=True),
-    ]
-    lines += ["", ".. toctree::", "   :hidden:\n", "   unsample"]
-    lines += [f"   {name}" for name in rooms()]
-    return "\n".join(lines) + "\n"
+class Api(Directive):
+    """Writes the table of modules, each with what it is for, and their hidden contents."""
 
-
-def _table(first: Mapping[str, str], *, inner: bool) -> list[str]:
-    """Return the lines of a table of rooms, each with what it is for."""
-    chosen = {name: summary(room) for name, room in rooms().items() if is_inner(name) is inner}
-    lines = [".. list-table::", "   :widths: 30 70\n"]
-    for name, text in {**first, **chosen}.items():
-        lines += [f"   * - :doc:`{name} <{name}>`", f"     - {text}"]
-    return [*lines, ""]
+    def run(self) -> list[nodes.Node]:
+        """Return the table, parsed as Markdown."""
+        lines = ["| what you import | |", "| --- | --- |"]
+        lines += [f"| [unsample]({FOLDER}/unsample.rst) | {', '.join(top_names())} |"]
+        for inner in (False, True):
+            for name, module in modules().items():
+                if is_inner(name) is inner:
+                    lines.append(f"| [{name}]({FOLDER}/{name}.rst) | {summary(module)} |")
+        lines += ["", f"The last {len(INNER)} are for those who extend the package.", ""]
+        lines += ["```{toctree}", ":hidden:", "", f"{FOLDER}/unsample"]
+        lines += [f"{FOLDER}/{name}" for name in modules()] + ["```"]
+        holder = nodes.section()
+        holder.document = self.state.document
+        self.state.nested_parse(StringList(lines, source="api"), 0, holder)
+        return holder.children
 
 
 def write_pages(app: Sphinx) -> None:
     """Write the pages into the source folder, touching only those that changed."""
     folder = Path(app.srcdir, FOLDER)
     folder.mkdir(exist_ok=True)
-    pages = {"index": page_of_contents(), "unsample": page_of_package()}
-    pages |= {name: page_of_room(name, room) for name, room in rooms().items()}
+    pages = {"unsample": page_of_package()}
+    pages |= {name: page_of_module(name, module) for name, module in modules().items()}
     for stale in {path.stem for path in folder.glob("*.rst")} - set(pages):
         (folder / f"{stale}.rst").unlink()
     for name, text in pages.items():
@@ -170,8 +168,8 @@ def resolve(
     last = wanted.rpartition(".")[2]
     documented = env.domains["py"].objects  # type: ignore[attr-defined]
     found = [name for name in documented if name.rpartition(".")[2] == last]
-    room = ".".join(wanted.split(".")[:2])
-    inside = [name for name in found if name.startswith(f"{room}.")] or found
+    module = ".".join(wanted.split(".")[:2])
+    inside = [name for name in found if name.startswith(f"{module}.")] or found
     if not inside:
         return None
     entry = documented[min(inside, key=len)]
@@ -186,7 +184,8 @@ def unlink_metrics(app: Sphinx, page: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Write the reference before sources are read."""
+    """Register the directive, and write the pages before sources are read."""
+    app.add_directive("api", Api)
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", mark_examples, priority=400)  # before napoleon
     app.connect("autodoc-process-signature", name_aliases)
