@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev
 # worker, so that there is one Spark session; the longest come first (tests/conftest.py). Compiled
 # files are kept whatever the environment says: each process of a test would compile them anew.
 SETTINGS := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-PYTEST := $(SETTINGS) $(BIN)/python -m pytest -n auto --no-loadscope-reorder -q
+PYTEST := -m pytest -n auto --no-loadscope-reorder -q
 
 .PHONY: help demo test check prove bench docs web libraries mutants dist format clean
 
@@ -32,8 +32,8 @@ demo: $(READY)  ## estimate from the shipped example, reproduce the paper on ml-
 	$(BIN)/unsample reproduce --dataset ml-1m --out out/demo
 
 test: $(DEV)  ## the tests; COVER=1 prints how much of the library they run
-	$(PYTEST) --dist loadfile $(if $(COVER),--cov --cov-report=)
-	@$(if $(COVER),$(BIN)/python tools/coverage_report.py,:)
+	$(SETTINGS) $(BIN)/python $(if $(COVER),-m coverage run) $(PYTEST) --dist loadfile
+	$(if $(COVER),$(BIN)/python tools/coverage_report.py)
 
 check: $(DEV)  ## linting, types, import layers
 	$(BIN)/ruff check .
@@ -41,15 +41,16 @@ check: $(DEV)  ## linting, types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-prove: $(DEV)  ## every statistical promise, with its table (out/prove.md); LONG=1 fuzzes as well
-	$(PYTEST) --dist worksteal -m "validity or slow"
-	$(if $(LONG),$(BIN)/python tools/fuzz.py --seconds 600,@:)
+prove: $(DEV) $(if $(LONG),$(VENV)/.release)  ## every statistical promise, with its table (out/prove.md); LONG=1 fuzzes as well
+	$(SETTINGS) $(BIN)/python $(PYTEST) --dist worksteal -m "validity or slow"
+	$(if $(LONG),$(BIN)/python tools/fuzz.py --seconds 600)
 
 bench: $(DEV)  ## speed and memory beside references, with a table (out/bench.md)
 	$(BIN)/python benchmarks/run.py
 
-$(VENV)/.docs: $(DEV)
-	$(INSTALL) '.[docs]'
+# What the documentation needs, and what is needed before a release.
+$(VENV)/.docs $(VENV)/.release: $(VENV)/.%: $(DEV)
+	$(INSTALL) '.[$*]'
 	@touch $@
 
 # Every warning is an error: a dead link, a missing docstring, a name that resolves to nothing.
@@ -65,10 +66,10 @@ web: $(DEV)  ## the page with the calculators (out/web); PYODIDE=folder: without
 libraries: $(READY)  ## adapters with each real library, in environments of their own: gigabytes
 	$(BIN)/python tools/try_adapters.py
 
-mutants: $(DEV)  ## does a test fail when a line of the core is wrong? hours; SHARE=0.1 for a sample
+mutants: $(VENV)/.release  ## does a test fail when a line of the core is wrong? hours; SHARE=0.1 for a sample
 	$(SETTINGS) $(BIN)/python tools/mutants.py $(if $(SHARE),--share $(SHARE))
 
-dist: $(DEV)  ## wheel and sdist (dist), checked and tried in empty environments
+dist: $(VENV)/.release  ## wheel and sdist (dist), checked and tried in empty environments
 	$(BIN)/python tools/check_dist.py
 
 format: $(DEV)  ## fix what the linter can fix

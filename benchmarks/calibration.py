@@ -294,7 +294,7 @@ def in_common(lines: Lines, factors: tuple[float, float]) -> str:
     prior's part would give. Models on fewer than five families are left out, others weigh the same;
     the standard error comes from leaving out each in turn.
     """
-    prior = (factors[0] * lines.common + factors[1] * lines.own) * (5.0 / 3.0)
+    prior = np.maximum(factors[0] * lines.common + factors[1] * lines.own, 0.0) * (5.0 / 3.0)
     total = prior + lines.like
     errors, parts = np.clip(lines.error / np.sqrt(total), -3.0, 3.0), np.sqrt(prior / total)
     found = []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from tests.promises import SHARE, BrokenPromiseError, Finding, keep
 
@@ -39,7 +40,8 @@ def _held(figures: list[dict], *, width: float = 1.0) -> list[Finding]:
             f"{each['kind']}, {each['metric']}",
             "coverage",
             float(np.mean(np.array(each["reached"]) <= width)),
-            0.93,
+            # What 95 % may show in so few sets; kinds with many must hold 93 %.
+            min(0.93, float(binom.ppf(0.01, len(each["reached"]), 0.95)) / len(each["reached"])),
             True,
             len(each["reached"]),
         )

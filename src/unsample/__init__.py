@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"
 
 #: The modules of the surface, and the names that others hold.
 _MODULES = ("adapters", "designs", "errors", "estimators", "lab", "law", "metrics")
