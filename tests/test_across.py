@@ -192,6 +192,6 @@ def test_the_command_takes_a_column(tmp_path, run):
     gate = ["--baseline", "A", "--fail-if-worse", "NDCG@10"]
     code, _, err = run("compare", path, *words, *gate)
     assert code == 2
-    assert "across must be left out with fail_if_worse" in err
+    assert "--across must be left out with --fail-if-worse" in err
     code, out, err = run("compare", "-", *words, stdin=path.read_bytes())
     assert code == 0, err

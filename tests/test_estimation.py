@@ -123,7 +123,7 @@ def test_import_loads_nothing_heavy():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"numpy", "scipy", "duckdb", "typer", "rich"} & set(loaded)
+    assert not {"numpy", "scipy", "duckdb", "click"} & set(loaded)
 
 
 def test_a_method_outside_the_bounds_is_told(result):

@@ -115,8 +115,8 @@ def test_the_command_exits_with_one_where_it_fails(files, run):
     ("words", "message"),
     [
         (["--fail-if-worse", "NDCG@10"], "must be given together"),
-        (["--baseline", "base"], "got baseline base"),
-        (["--margin", "0.1"], "margin must be left out without"),
+        (["--baseline", "base"], "got --baseline base"),
+        (["--margin", "0.1"], "--margin must be left out without"),
         (["--baseline", "nobody", "--fail-if-worse", "NDCG@10"], "got 'nobody'"),
         (["--baseline", "base", "--fail-if-worse", "NDGC@10"], "NDGC@10"),
         (["--baseline", "base", "--fail-if-worse", "NDCG@10", "--margin", "2"], "margin must be"),

@@ -327,10 +327,13 @@ def test_the_command_runs_and_says_where_results_are(run, finished, tmp_path, mo
     call = ("reproduce", "--dataset", "ml-1m", "--dataset", "pinterest-20", "--repeats", 3)
     code, out, _ = run(*call, "--workers", 1, "--out", tmp_path)
     assert code == 0
-    assert "accurate-ml-1m" in out
-    assert f"Tables: {tmp_path}/*.csv" in out
+    assert "On ml-1m, MLE and MES are among the most or second most accurate." in out
+    assert f"Tables: {finished[0]}/*.csv" in out
     assert tuple(asked[0]["datasets"]) == CHOSEN["datasets"]
-    content = json.loads(run(*call, "--json", "--out", tmp_path)[1])
+    page, plot = tmp_path / "page.html", tmp_path / "plot.svg"
+    content = json.loads(run(*call, "--json", "--html", page, "--plot", plot)[1])
+    assert "The paper reproduced" in page.read_text(encoding="utf-8")
+    assert b"<svg" in plot.read_bytes()
     assert content["rows"]["accuracy"] == 360
     assert content["settings"]["repeats"] == asked[0]["repeats"] == 3
 

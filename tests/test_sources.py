@@ -149,7 +149,7 @@ def test_the_query_that_the_command_prints_gives_counts_that_it_takes(folder, ru
     )
     assert one == pytest.approx(other)
     code, _, err = run("compare", "A.csv", "B.csv", "--print-sql=duckdb")
-    assert (code, "print_sql must be asked for one table" in err) == (2, True)
+    assert (code, "--print-sql must be asked for one table" in err) == (2, True)
 
 
 def test_files_name_models_by_their_stems_unless_these_are_equal(folder):

@@ -27,7 +27,7 @@ from get_pyodide import folder, is_complete, pinned
 ROOT = Path(__file__).resolve().parent.parent
 #: Files of tests that are about something no browser has, by what that is. All others are run.
 LEFT_OUT = {
-    "the command, which needs typer": [
+    "the command, which is not for browsers": [
         "cli",
         "cli_loading",
         "cli_options",

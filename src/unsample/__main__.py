@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from unsample.cli import start
+import sys
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from unsample.cli.app import Verbs
+    import click
+
+#: Verb -> where it is.
+VERBS = {
+    "estimate": "unsample.cli.estimate:estimate",
+    "compare": "unsample.cli.compare:compare",
+    "published": "unsample.cli.published:published",
+    "plan": "unsample.cli.plan:plan",
+    "audit": "unsample.cli.audit:audit",
+    "reproduce": "unsample.lab.cli:reproduce",
+}
 
 
-def application(*, whole: bool = False) -> Verbs:
-    """Return the command; verbs are loaded when they are called, or here if the ``whole`` is."""
-    from unsample.cli.app import Verb, command_of, library_verbs
+def application() -> click.Group:
+    """Return the command; a verb is imported when it is called."""
+    from unsample.cli.group import LazyGroup
 
-    sentence = "Reproduce every table and figure of the paper, and check its claims."
-    reproduce = Verb("reproduce", "unsample.lab.cli:reproduce_command", sentence)
-    command = command_of(library_verbs() | {"reproduce": reproduce})
-    if whole:
-        command.load_all()
-    return command
+    return LazyGroup(VERBS)
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the command ``unsample``."""
-    start(application)
+    try:
+        from unsample.cli.console import run
+
+        command = application()
+        run(lambda: command.main(prog_name="unsample", standalone_mode=False))
+    except KeyboardInterrupt:  # while it is loaded, or on its way out
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import pytest
 
 #: Tests import these at the top, and few of them use them.
 _ABSENT = ("pandas", "polars", "pytrec_eval")
-#: The command needs typer, whose libraries are compiled.
+#: The command is not for browsers.
 _COMMAND = "run"
 
 

@@ -1,9 +1,6 @@
-"""The command ``unsample``: a file for each verb, which parses, calls and prints.
+"""The command ``unsample``, on click: a file for each verb, which parses and calls.
 
-`start` is the way in. Verbs, those of the laboratory too, are made of what `unsample.cli.console`
-and `unsample.cli.options` hold.
+A verb has the options of `unsample.cli.options`, named like the arguments of the function that it
+calls, to which they are passed on; `unsample.cli.console` says results and failures. The library is
+loaded when a verb is called.
 """
-
-from unsample.cli._start import start
-
-__all__ = ["start"]

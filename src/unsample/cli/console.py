@@ -1,262 +1,217 @@
-"""How the command speaks: results to standard output, everything else to standard error.
-
-`console_verb` gives a verb ``--quiet`` and ``--verbose``; `result_verb` also prints what the verb
-returns, as text, JSON, LaTeX or Markdown, and writes its page. ``--quiet`` leaves errors alone,
-``--verbose`` adds bounds to the tables, and says what was done and where errors come from.
-"""
+"""How the command speaks: results to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
 import functools
-import inspect
+import io
 import json
-import logging
 import os
+import re
 import shutil
+import signal
 import sys
 import textwrap
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Annotated, Any, get_type_hints
+from typing import Any, NoReturn
 
-import typer
+import click
 
 from unsample import __version__
-from unsample._progress import Progress, terminal_progress
+from unsample._progress import terminal_clock
 from unsample._rules import printable
-from unsample.cli._start import Stopped, silence_output
-from unsample.cli.options import AsJson, checked_page, option
-from unsample.errors import FileError, InputError, OutputError, UnsampleError, UnsampleWarning
-
-log = logging.getLogger("unsample.cli")
+from unsample.cli.options import EVERY_VERB
+from unsample.errors import FileError, OutputError, UnsampleError, UnsampleWarning
 
 
-def _speaks(level: int) -> Callable[[bool], bool]:
-    def callback(wanted: bool) -> bool:
-        if wanted:
-            log.setLevel(level)
-        return wanted
+class Verb(click.Command):
+    """A verb with the options that all verbs have, and examples below its help."""
 
-    return callback
+    examples: Sequence[str] = ()
 
-
-# Both are heard before other options are looked at, whose errors have a place in the code, too.
-_SPEECH: dict[str, Any] = {
-    name: Annotated[
-        bool,
-        option(None, text, _speaks(level), f"--{name}", short, is_eager=True),
-    ]
-    for name, short, level, text in (
-        ("quiet", "-q", logging.ERROR, "Print no warnings and no progress; errors remain."),
-        (
-            "verbose",
-            "-v",
-            logging.DEBUG,
-            "Print bounds too, what was done, where errors come from.",
-        ),
-    )
-}
-_FORMS: dict[str, Any] = {
-    "html": Annotated[
-        Path | None,
-        option("OUT", "Also write the result as a web page.", checked_page, readable=False),
-    ],
-    "as_json": AsJson,
-    "latex": Annotated[bool, option(None, "Print tables for LaTeX (booktabs).", None, "--latex")],
-    "markdown": Annotated[bool, option(None, "Print Markdown.", None, "--markdown")],
-}
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each example on a line of its own, to be copied."""
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"  {example}\n")
 
 
-def console_verb(verb: Callable[..., object]) -> Callable[..., None]:
-    """Return the verb with ``--quiet`` and ``--verbose`` behind its own options."""
-    return _with_options(verb, verb, _SPEECH)
+def verb(
+    *own: click.Parameter, examples: Sequence[str], clock: bool = True
+) -> Callable[[Callable[..., Any]], Verb]:
+    """Make a function a verb, with options of its ``own``; what it returns is printed.
 
-
-def result_verb(verb: Callable[..., Any]) -> Callable[..., None]:
-    """Return a verb that prints the result of this one, in the form that is asked for."""
-    return _with_options(verb, functools.partial(_show, verb), _FORMS | _SPEECH)
-
-
-def _with_options(
-    verb: Callable[..., object], call: Callable[..., object], added: Mapping[str, Any]
-) -> Callable[..., None]:
-    """Return the call as a verb with more options, ``quiet`` and ``verbose`` among them.
-
-    Here alone are keyword arguments passed through: typer reads the signature, which is complete.
+    Without a ``clock`` it shows progress of its own.
     """
 
-    @functools.wraps(verb)
-    def spoken(*, quiet: bool, verbose: bool, **options: object) -> None:
-        if quiet and verbose:
-            raise InputError("quiet and verbose must not be given together; leave out one of them")
-        started = time.perf_counter()
-        log.debug("unsample %s, Python %s", __version__, sys.version.split()[0])
-        try:
-            call(**options)
-        except KeyboardInterrupt:
-            raise Stopped(130, "interrupted") from None
-        except UnsampleError:
-            raise
-        except OSError as problem:
-            what = "continue" if problem.filename is None else f"use {problem.filename!r}"
-            raise FileError(f"cannot {what}: {problem.strerror or problem}") from problem
-        log.debug("took %.2f s, %s at most", time.perf_counter() - started, _peak_memory())
-
-    # What a verb returns is known to type checkers only: its module is not loaded to show help.
-    types = {name: text for name, text in verb.__annotations__.items() if name != "return"}
-    typed = SimpleNamespace(__annotations__=types)
-    hints = get_type_hints(typed, verb.__globals__, include_extras=True) | dict(added)
-    own = inspect.signature(verb).parameters.values()
-    more = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None if name == "html" else False
+    def made(function: Callable[..., Any]) -> Verb:
+        text = function.__doc__ or ""
+        found = Verb(
+            function.__name__,
+            callback=functools.partial(_call, function, clock),
+            params=[*own, *EVERY_VERB],
+            help=text,
+            short_help=text.partition("\n")[0],
+            context_settings={"show_default": True},
         )
-        for name in added
-    ]
-    parameters = [part.replace(annotation=hints[part.name]) for part in (*own, *more)]
-    spoken.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    spoken.__annotations__ = hints
-    return spoken
+        found.examples = examples
+        return found
+
+    return made
 
 
-def _show(
-    verb: Callable[..., Any],
+def _call(
+    function: Callable[..., Any],
+    clock: bool,
     *,
+    form: str | None,
     html: Path | None,
-    as_json: bool,
-    latex: bool,
-    markdown: bool,
-    **options: object,
+    plot: Path | None,
+    verbose: bool,
+    quiet: bool,
+    **own: object,
 ) -> None:
-    """Run a verb, print its result, write its page, and say its warnings."""
-    if as_json + latex + markdown > 1:
-        raise InputError("json, latex and markdown must not be given together; choose one")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UnsampleWarning)
-        result = verb(**options)
+    """Call a verb, print its result in the form that is asked for, and say its warnings."""
+    started = time.perf_counter()
+    try:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            terminal_clock(shown=clock and not quiet),
+        ):
+            warnings.simplefilter("always", UnsampleWarning)
+            result = function(**own)
+    except UnsampleError as problem:
+        if verbose:
+            murmur(traceback.format_exc())
+        problem.args = (as_options(str(problem)),)
+        raise
     if isinstance(result, str):
         say(result)
         return
-    from unsample.show import as_latex, as_markdown, as_text, write_html
-
-    # A page that cannot be written is an error only when the result has been printed: it may
-    # have taken hours.
-    problem = None
-    if html is not None:
-        try:
-            write_html(result, html)
-        except FileError as failure:
-            problem = failure
+    failure = _written(result, html, plot)
     groups = result if isinstance(result, dict) else {"": result}
-    if as_json and result is groups:
-        say(json.dumps({name: each.to_dict() for name, each in groups.items()}, indent=2))
-    elif as_json:
-        say(result.to_json())
-    elif latex or markdown:
-        say((as_latex if latex else as_markdown)(result).rstrip("\n"))
-    else:
-        say(as_text(result, warnings=False, verbose=log.isEnabledFor(logging.DEBUG)))
-    # Those of the result stand in every form but text.
+    say(_shown(result, groups, form, verbose=verbose))
     told = [text for each in groups.values() for text in each.warnings]
-    shown_already = told if as_json or latex or markdown else ()
-    for text in dict.fromkeys((*told, *(str(held.message) for held in caught))):
-        if text not in shown_already:
-            log.warning("%s", text)
-    if problem is not None:
-        raise problem
+    heard = [str(held.message) for held in caught]
+    # Those of the result stand in every form but text.
+    for text in dict.fromkeys(
+        [each for each in heard if each not in told] if form else told + heard
+    ):
+        if not quiet:
+            _warn(as_options(text))
+    if verbose:
+        took = f"{time.perf_counter() - started:.2f} s"
+        murmur(f"unsample {__version__}, Python {sys.version.split()[0]}, {took}")
+    if failure is not None:
+        raise failure
     gate = getattr(result, "gated", None)
     if gate is not None and gate.failed:
-        raise typer.Exit(1)
+        sys.exit(1)
 
 
-def run(build: Callable[[], Callable[[], object]]) -> None:
-    """Run the command; an error made on purpose prints its message and no traceback."""
-    with _listening():
-        try:
-            build()()
-        except UnsampleError as problem:
-            if log.isEnabledFor(logging.DEBUG):
-                _murmur("".join(traceback.format_exception(problem)))
-            if isinstance(problem, OutputError):
-                silence_output()
-            _murmur(f"unsample: {problem}", colour=typer.colors.RED)
-            sys.exit(problem.exit_code)
+def _shown(result: object, groups: dict[str, Any], form: str | None, *, verbose: bool) -> str:
+    if form == "json":
+        records = {name: each.to_dict() for name, each in groups.items()}
+        return json.dumps(records.get("", records), indent=2, allow_nan=False)
+    from unsample.show import as_latex, as_markdown, as_text
+
+    if form is None:
+        return as_text(result, warnings=False, verbose=verbose)
+    return (as_latex if form == "latex" else as_markdown)(result).rstrip("\n")
 
 
-def say(text: str = "", *, bold: bool = False) -> None:
+def _written(result: object, html: Path | None, plot: Path | None) -> UnsampleError | None:
+    """Write page and plot; return what failed: the result may have taken hours, and comes first."""
+    from unsample.show import write_html, write_plot
+
+    try:
+        for path, write in ((html, write_html), (plot, write_plot)):
+            if path is not None:
+                write(result, path)
+    except UnsampleError as failure:
+        return failure
+    return None
+
+
+def run(call: Callable[[], object]) -> NoReturn:
+    """Run a command; whatever ends it, it ends with an exit code and without a traceback."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller
+            setattr(sys, name, io.StringIO())
+        elif isinstance(stream, io.TextIOWrapper):
+            # A terminal that has no character for a sign gets its number.
+            stream.reconfigure(errors="backslashreplace")
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            # The default would leave temporary files and workers behind.
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
+    try:
+        code = call()
+    except (click.Abort, KeyboardInterrupt):
+        _fail("interrupted", 130)
+    except click.exceptions.NoArgsIsHelpError as problem:
+        problem.show()
+        sys.exit(problem.exit_code)
+    except click.ClickException as problem:
+        where = getattr(getattr(problem, "ctx", None), "command_path", "unsample")
+        _fail(f"{problem.format_message().rstrip('.')}; see {where} --help", 2)
+    except UnsampleError as problem:
+        _fail(str(problem), problem.exit_code)
+    except OSError as problem:
+        what = "continue" if problem.filename is None else f"use {problem.filename!r}"
+        _fail(f"cannot {what}: {problem.strerror or problem}", FileError.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def say(text: str) -> None:
     """Write to standard output, and complain where that takes no more.
 
     Names that come from files have no power over the terminal: their control characters show.
     """
     try:
-        typer.secho(printable(text), bold=bold)
-    except BrokenPipeError:
-        raise Stopped(141) from None
+        click.echo(printable(text))
     except OSError as problem:
+        # Python would try again at its end.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(problem, BrokenPipeError):
+            sys.exit(141)
         raise OutputError(
             f"cannot write to standard output: {problem.strerror}; the result is not complete"
         ) from problem
 
 
-def progress_bar(label: str) -> AbstractContextManager[Progress | None]:
-    """Return a progress bar on a terminal; nothing elsewhere, and nothing when quiet."""
-    return terminal_progress(label) if log.isEnabledFor(logging.WARNING) else nullcontext(None)
-
-
-def colours() -> bool | None:
-    """Return False where colours are not wanted (NO_COLOR), or None: on terminals only."""
-    return False if os.environ.get("NO_COLOR") else None
-
-
-class _Speaker(logging.Handler):
-    """Writes to standard error: details dim, warnings folded on a terminal only."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write one message."""
-        text = record.getMessage()
-        if record.levelno < logging.WARNING:
-            _murmur(text, dim=True)
-            return
-        line = f"warning: {text}"
-        if sys.stderr.isatty():
-            line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
-        _murmur(f"\n{line}", colour=typer.colors.YELLOW)
-
-
-def _murmur(text: str, *, colour: str | None = None, dim: bool | None = None) -> None:
-    # Where standard error is full or gone, nobody can be told; the results must not suffer.
+def murmur(text: str, *, colour: str | None = None) -> None:
+    """Write to standard error; where that is full or gone, nobody can be told."""
     with suppress(OSError):
-        typer.secho(printable(text), err=True, fg=colour, dim=dim, color=colours())
+        plain = False if os.environ.get("NO_COLOR") else None
+        click.secho(printable(text), err=True, fg=colour, color=plain)
 
 
-@contextmanager
-def _listening() -> Iterator[None]:
-    """Let messages reach standard error, at the usual loudness, until the command ends."""
-    speaker, level, propagate = _Speaker(), log.level, log.propagate
-    log.addHandler(speaker)
-    log.setLevel(logging.WARNING)
-    log.propagate = False
-    try:
-        with warnings.catch_warnings():
-            # Users of the command need not know where in our code a warning comes from.
-            warnings.showwarning = lambda message, *_: log.warning("%s", message)
-            yield
-    finally:
-        log.removeHandler(speaker)
-        log.setLevel(level)
-        log.propagate = propagate
+def as_options(text: str) -> str:
+    """Return a message with arguments as options of the verb: ``by='model'`` as ``--by model``."""
+    context = click.get_current_context(silent=True)
+    for each in context.command.params if context else ():
+        if isinstance(each, click.Option):
+            option = each.opts[0]
+            text = re.sub(rf"(?<![\w.(]){each.name}=(['\"]?)([\w.%@-]+)\1", rf"{option} \2", text)
+            text = re.sub(rf"(?:^|(?<=\bpass )){each.name}(?= must | and |,)", option, text)
+    return text
 
 
-def _peak_memory() -> str:
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return "memory unknown"
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts in kilobytes, macOS in bytes.
-    return f"{peak / (1e6 if sys.platform == 'darwin' else 1e3):,.0f} MB"
+def _warn(text: str) -> None:
+    line = f"warning: {text}"
+    if sys.stderr.isatty():
+        line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
+    murmur(f"\n{line}", colour="yellow")
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    murmur(f"unsample: {text}", colour="red")
+    sys.exit(code)

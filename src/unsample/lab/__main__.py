@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 from unsample._files import check_writable
+from unsample._progress import terminal_progress
 from unsample.answers import PRIOR_KINDS, prior_kind
-from unsample.cli import start
-from unsample.cli.console import progress_bar, say
+from unsample.cli.console import run, say
 from unsample.lab import datasets
 from unsample.lab._train import load_trained, train
 from unsample.lab.bank import load_bank
@@ -66,7 +66,7 @@ def _fetch(chosen: argparse.Namespace) -> None:
 
 
 def _train(chosen: argparse.Namespace) -> None:
-    with progress_bar(f"training {chosen.model}") as progress:
+    with terminal_progress(f"training {chosen.model}") as progress:
         path = train(chosen.name, chosen.model, chosen.out, device=chosen.device, progress=progress)
     found = load_trained(chosen.out, chosen.name, chosen.model, candidates="unseen")
     assert found is not None
@@ -93,4 +93,4 @@ def _learn(chosen: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    start(lambda: main)
+    run(main)

@@ -2,70 +2,60 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from unsample.cli.console import console_verb, progress_bar, say
-from unsample.cli.options import AsJson, Rng
+from unsample._progress import terminal_progress
+from unsample.cli import options
+from unsample.cli.console import verb
+
+if TYPE_CHECKING:
+    from unsample.lab.paper import Reproduction
 
 
-@console_verb
-def reproduce_command(
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Data set, repeatable. [default: all four]"),
-    ] = None,
-    repeats: Annotated[int, typer.Option(metavar="B", help="Samples of each table cell.")] = 100,
-    rng: Rng = 0,
-    out: Annotated[
-        Path,
-        typer.Option(metavar="DIR", readable=False, help="Folder of the results."),
-    ] = Path("reproduction"),
-    workers: Annotated[
-        int, typer.Option(metavar="W", help="Processes; 0 for one on each core.")
-    ] = 0,
-    as_json: AsJson = False,
-) -> None:
+@verb(
+    options.option(
+        "--dataset", "NAME", "Data set; repeatable.  [default: all four]", multiple=True
+    ),
+    options.option("--repeats", "B", "Samples of each table cell.", type=int, default=100),
+    options.RNG,
+    options.option(
+        "--out",
+        "DIR",
+        "Folder of the results.",
+        type=click.Path(path_type=Path),
+        default="reproduction",
+    ),
+    options.option(
+        "--workers", "W", "Processes.  [default: one on each core]", type=int, default=None
+    ),
+    examples=(
+        "unsample reproduce --dataset ml-1m --out reproduction",
+        "unsample reproduce --repeats 20 --workers 1",
+    ),
+    clock=False,
+)
+def reproduce(
+    dataset: tuple[str, ...], repeats: int, rng: int, out: Path, workers: int | None
+) -> Reproduction:
     """Reproduce every table and figure of the paper, and check its claims.
 
     Results are tidy CSV files in a folder, and tables in Markdown and LaTeX beside them.
-
-    **Examples**
-
-    `unsample reproduce --dataset ml-1m --out reproduction`
-
-    `unsample reproduce --repeats 20`
     """
     from unsample.lab import paper
 
-    with progress_bar("reproducing") as progress:
-        result = paper.run(
+    with terminal_progress("reproducing") as progress:
+        return paper.run(
             out,
-            datasets=dataset or (),
+            datasets=dataset,
             repeats=repeats,
             rng=rng,
-            workers=workers or _cores(),
+            workers=_cores() if workers is None else workers,
             progress=progress,
         )
-    claims = result.tables["claims"]
-    if as_json:
-        summary = {
-            "folder": str(out),
-            "settings": dict(result.settings),
-            "rows": {name: len(rows) for name, rows in result.tables.items()},
-            "claims": list(claims),
-        }
-        say(json.dumps(summary, indent=2, allow_nan=False))
-        return
-    say(f"{'by bias':<13}  {'by RMSE':<13}  claim")
-    for claim in claims:
-        by_bias, by_rmse = (paper.VERDICTS[claim[f"holds_by_{by}"]] for by in ("bias", "rmse"))
-        say(f"{by_bias:<13}  {by_rmse:<13}  {claim['id']}: {claim['claim']}")
-    say(f"\nTables: {out}/*.csv, *.md and *.tex ({result.settings['seconds']:.0f} s)")
 
 
 def _cores() -> int:

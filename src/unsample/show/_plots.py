@@ -30,6 +30,7 @@ from unsample.show._charts import (
 )
 from unsample.show._comparison import differences_chart
 from unsample.show._curves import Curves, limit_names
+from unsample.show._html import page
 from unsample.show._plan import plan_chart
 
 if TYPE_CHECKING:
@@ -163,13 +164,22 @@ def plot_plan(result: Plan, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def write_plot(result: Plan, path: str | os.PathLike[str]) -> None:
-    """Write the plot of a plan as PNG, SVG or PDF, by the ending of the name."""
+def write_plot(result: object, path: str | os.PathLike[str]) -> None:
+    """Write the first chart of a result's page as PNG, SVG or PDF, by the ending of the name."""
     target = Path(path)
     kind = target.suffix.lstrip(".").lower()
     check_choice("the ending of the plot's name", kind, _FORMATS, error=FileError)
-    figure = plot_plan(result).get_figure(root=True)
-    assert figure is not None
+    charts = [chart for part in page(result).parts for chart in part.charts]
+    if not charts:
+        raise InputError("the result must have a chart to be plotted, and this kind has none")
+    chart = charts[0]
+    if isinstance(chart, LineChart):
+        axes = _draw_lines(chart, None)
+    else:
+        axes = _draw_intervals(chart, chart.views[0], None)
+        axes.set_xlabel(chart.x_label)
+    axes.set_title(chart.title)
+    figure: Any = axes.get_figure(root=True)
     write_atomically(target, lambda file: figure.savefig(file, format=kind, bbox_inches="tight"))
 
 

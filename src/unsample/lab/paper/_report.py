@@ -6,9 +6,25 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from unsample.lab.paper._exhibits import deviations
-from unsample.lab.paper._tables import Row, Rows, grouped, values_of, write_text
-from unsample.show import Cell, Number, Sheet, Table, as_latex, as_markdown
+from unsample.lab.paper._tables import Reproduction, Row, Rows, grouped, values_of, write_text
+from unsample.show import (
+    Cell,
+    LineChart,
+    LineView,
+    Number,
+    Page,
+    Part,
+    Series,
+    Sheet,
+    Table,
+    as_latex,
+    as_markdown,
+    page,
+    sheet,
+)
 
 VERDICTS = {True: "holds", False: "does not hold", None: "-"}
 #: The paper prints every metric times 1000.
@@ -48,6 +64,59 @@ def wide_latex(tables: tuple[Table, ...]) -> str:
     ):
         text = text.replace(old, new)
     return f"% Needs \\usepackage{{booktabs}} and \\usepackage{{graphicx}}.\n\n{text}"
+
+
+@sheet.register
+def _(result: Reproduction) -> Sheet:
+    columns = {
+        "by bias": lambda row: VERDICTS[row["holds_by_bias"]],
+        "by RMSE": lambda row: VERDICTS[row["holds_by_rmse"]],
+        "claim": lambda row: str(row["claim"]),
+    }
+    claims = Table.of(result.tables["claims"], columns, "What the paper says", "claims")
+    where = f"Tables: {result.folder}/*.csv, *.md and *.tex ({result.settings['seconds']:.0f} s)"
+    names = ", ".join(result.settings["datasets"])
+    title = f"The paper on {names}, {result.settings['repeats']} repeats"
+    return Sheet((title,), (claims,), (where,))
+
+
+@page.register
+def _(result: Reproduction) -> Page:
+    tables = result.tables
+    parts = [
+        Part("claims", "What the paper says", tables=claim_tables(tables["claims"])),
+        Part("figures", "Where the targets stand", charts=(_distributions(tables),)),
+        Part("accuracy", "Accuracy", tables=accuracy_tables(tables["accuracy"])),
+        Part("winners", "Winners", tables=winner_tables(tables["winners"])),
+    ]
+    settings = tuple((name, str(value)) for name, value in result.settings.items())
+    title = "The paper reproduced"
+    return Page("reproduce", title, sheet(result).title[0], tuple(parts), settings, None)
+
+
+def _distributions(tables: Mapping[str, Rows]) -> LineChart:
+    """Return the paper's figures of P(R), one below the other, as shares of targets."""
+    views = []
+    for (*names, _), group in grouped(
+        tables["distributions"], "dataset", "candidates", "recommender", "sampled"
+    ).items():
+        curves = grouped(group, "estimator")
+        x = tuple(row["rank"] for row in next(iter(curves.values())))
+        series = tuple(
+            Series(name, place if name != "exact" else -1, np.array([row["cdf"] for row in rows]))
+            for place, ((name,), rows) in enumerate(curves.items())
+        )
+        labels = tuple(f"rank {rank:,}" for rank in x)
+        views.append(
+            LineView(", ".join(names), "share of targets at R or better", x, labels, series)
+        )
+    return LineChart(
+        identity="distributions",
+        title="P(R), estimated and true",
+        caption="Figures of the paper: how many targets stand at a rank or better.",
+        x_label="rank R",
+        views=tuple(views),
+    )
 
 
 # -- tables -----------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def run(
         write_rows(place, name, rows)
     write_text(place / "settings.json", json.dumps(settings, indent=2) + "\n")
     write_report(tables, place)
-    return Reproduction(tables, settings)
+    return Reproduction(place, tables, settings)
 
 
 def _compute(cell: Cell, *, repeats: int, rng: int) -> tuple[Cell, CellResult]:

@@ -58,8 +58,19 @@ SCHEMA: Mapping[str, tuple[str, ...]] = MappingProxyType(
 class Reproduction:
     """The tables of a finished run as rows (numbers plain, what is missing None), and settings."""
 
+    folder: Path
     tables: Mapping[str, Rows] = field(repr=False)
     settings: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints: where the tables are, how long they are, the claims."""
+        return {
+            "folder": str(self.folder),
+            "settings": dict(self.settings),
+            "rows": {name: len(rows) for name, rows in self.tables.items()},
+            "claims": list(self.tables["claims"]),
+        }
 
 
 # -- rows -------------------------------------------------------------------------------------
