@@ -84,6 +84,9 @@ def test_the_check_of_links_can_fail():
 def test_files_and_targets_that_are_named_exist(page):
     named = r"`(?:python )?((?:src|tests|tools|benchmarks|examples|docs)/[\w./-]+\.\w+)"
     missing = [name for name in re.findall(named, PAGES[page]) if not (ROOT / name).exists()]
+    if page == "ARCHITECTURE.md":
+        inside = re.findall(r"`((?:[a-z]+/)?_\w+\.py)", PAGES[page])
+        missing += [name for name in inside if not (ROOT / "src" / "unsample" / name).exists()]
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"^([\w-]+):", makefile, re.MULTILINE)
     missing += [name for name in re.findall(r"`make ([\w-]+)`", PAGES[page]) if name not in targets]
