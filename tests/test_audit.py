@@ -247,8 +247,8 @@ def test_bad_input_gets_one_message(negatives, options, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("user,item\na,20\n", "item numbers from 0 to 19 (items - 1), got 20 in line 2"),
-        ("user,item\na,\n", "got no value in line 2"),
+        ("user,item\na,20\n", "item numbers from 0 to 19 (items - 1), got 20 in 1 row"),
+        ("user,item\na,\n", "got no value in 1 row"),
         ("user,film\na,1\n", "has no column 'item'"),
     ],
 )

@@ -17,7 +17,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from tests import pages
-from tests.doors import scored_rows
+from tests.readers import scored_rows
 from unsample import _progress, answers, errors
 from unsample.__main__ import VERBS, application, main
 from unsample.cli.console import as_options
@@ -315,7 +315,7 @@ def test_bad_files_get_one_clear_line(ranks, tmp_path, run):
             pl.DataFrame({"rank": range(1, 9)}).write_parquet(whole)
         (tmp_path / f"cut.{kind}").write_bytes(whole.read_bytes()[:-30])
     for name, words in {
-        "word.csv": "must hold numbers, got 'x' in line 3",
+        "word.csv": "must hold numbers, got 'x' in 1 row",
         "rank.csv": "did you mean ranks.csv",
         "empty": "there is no file in the folder",
         "cut.parquet": "cannot read",

@@ -138,7 +138,7 @@ def test_lists_give_the_ranks_of_uniform_samples(replacement):
     ranks, sizes, places = rank_in_lists(
         better.ravel(), user, np.tile([9.0, 5.0, 4.0], size),
         items=np.full(3 * size, items), sampled=np.full(3 * size, sampled),
-        replacement=replacement, uniforms=tuple(rng.random((3, 3 * size))),
+        replacement=replacement, rng=2,
     )  # fmt: skip
     assert (sizes == sampled).all()
     ranks, places = ranks.reshape(size, 3), places.reshape(size, 3)
@@ -154,7 +154,7 @@ def test_whole_lists_give_full_ranks():
     ranks, sampled, places = rank_in_lists(
         better, np.array([0, 0, 0, 1]), np.array([5.0, 2.0, 1.0, 7.0]),
         items=np.array([13, 13, 13, 11]), sampled=np.full(4, 10),
-        replacement=False, uniforms=tuple(np.random.default_rng(0).random((3, 4))),
+        replacement=False, rng=0,
     )  # fmt: skip
     assert ranks.tolist() == [1, 5, 6, 6]
     assert sampled.tolist() == [12, 12, 12, 10]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.doors import read_counts, read_targets
+from tests.readers import read_counts, read_targets
 from unsample import estimators, metrics
 from unsample._checks import check_integer, check_real
 from unsample.adapters import trec
@@ -49,7 +49,7 @@ READERS = {
         b"user,score,target\na,0.5,1\na,0.25,0\nb,1,1\nb,-3,0\n",
     ),
     "tsv": (
-        lambda path: read_targets(path, items=ITEMS, sampled=SAMPLED, by="model"),
+        lambda path: read_counts(path, items=ITEMS, sampled=SAMPLED, by="model"),
         b"better\ttied\tmodel\n0\t0\ta\n3\t2\tb\n9\t0\ta\n",
     ),
     "jsonl": (

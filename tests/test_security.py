@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unsample
-from tests.doors import read_counts, read_targets
+from tests.readers import read_counts, read_targets
 from tests.pages import ITEMS, SAMPLED, sampled_ranks
 from unsample import show as report
 from unsample._archives import read_arrays
@@ -230,7 +230,7 @@ def test_many_ties_are_not_drawn_one_by_one(tmp_path):
     path.write_text(
         "better,tied,count,sampled,items\n0,900000000,900000000,1000000000,1000000000\n"
     )
-    with pytest.raises(UnsampleError, match="places would be drawn at random"):
+    with pytest.raises(UnsampleError, match="rows of their own to be broken at random"):
         read_counts(path)
 
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 import unsample
-from tests.doors import cases, documented, need, read_counts, read_models, run_documented
+from tests.readers import cases, documented, need, read_counts, read_models, run_documented
 from tests.machine import need_program
 from tests.test_libraries import sections
 from unsample.adapters import spark
@@ -56,7 +56,7 @@ def given(session, frame):
 @pytest.mark.parametrize(
     "case", ["designs and counts by row", "scores of several models, ties at random", "comparisons"]
 )
-def test_spark_counts_as_every_door(session, case):
+def test_spark_counts_as_every_reader(session, case):
     CASES[case].check(given(session, CASES[case].frame))
 
 
@@ -80,19 +80,13 @@ def random_ranks(halves=0.0):
 
 @pytest.mark.filterwarnings("ignore:ranks must be whole, or half")
 @pytest.mark.parametrize("halves", [0, 0.5])
-def test_pairs_are_those_of_every_door(session, halves):
+def test_pairs_are_those_of_every_reader(session, halves):
     frame = random_ranks(halves)
     for some in (frame, frame.unique(["model", "user"], keep="first", maintain_order=True)):
         there, here = (read_models(x, **DESIGN) for x in (given(session, some), some))
         assert dict(there) == dict(here)
         assert dict(there.between) == dict(here.between)
         assert there["A"].clusters == here["A"].clusters
-
-
-def test_lists_are_those_of_every_door(session):
-    frame = pl.DataFrame({"recommended": [[1, 2, 3], [4, 5]], "relevant": [[2], [9]]})
-    design = {"items": 50, "sampled": 9}
-    assert read_counts(given(session, frame), **design) == read_counts(frame, **design)
 
 
 def test_the_printed_query_runs(session):

@@ -1,4 +1,4 @@
-"""One contract over every door: the same table gives the same counts, users, pairs and messages."""
+"""One contract over every reader: the same table gives the same counts, users, pairs, messages."""
 
 import io
 import re
@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 import unsample.tables
-from tests.doors import (
-    DOORS,
-    UNNUMBERED,
+from tests.readers import (
+    DESIGN,
+    READERS,
     as_csv,
     cases,
     cells,
@@ -31,6 +31,7 @@ from tests.doors import (
 from unsample.errors import (
     DesignError,
     FileError,
+    GoneError,
     InputError,
     RankError,
     ScoreError,
@@ -40,27 +41,26 @@ from unsample.errors import (
 from unsample.evidence import RankCounts
 from unsample.tables import is_table
 
-DESIGN = {"items": 50, "sampled": 9}
 CASES = cases()
 
 
-@pytest.fixture(params=DOORS)
-def door(request, tmp_path, monkeypatch):
-    """Give a door: a function from a Polars frame to a source, and its name."""
+@pytest.fixture(params=READERS)
+def reader(request, tmp_path, monkeypatch):
+    """Give a function from a Polars frame to a source that one reader takes, and its name."""
 
-    def enter(frame):
-        return DOORS[request.param](frame, tmp_path, monkeypatch)
+    def give(frame):
+        return READERS[request.param](frame, tmp_path, monkeypatch)
 
-    enter.name = request.param
-    return enter
+    give.name = request.param
+    return give
 
 
 # -- counts, users, pairs ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_every_door_counts_alike(door, case):
-    CASES[case].check(door(CASES[case].frame))
+def test_every_reader_counts_alike(reader):
+    for case in CASES.values():
+        case.check(reader(case.frame))
 
 
 USERS = pl.DataFrame(
@@ -84,40 +84,82 @@ def _same(one, other):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-14)
 
 
-def test_errors_count_users_at_every_door(door):
-    groups = read_counts(door(USERS), by="model", **DESIGN)
+def test_errors_count_users_by_every_reader(reader):
+    groups = read_counts(reader(USERS), by="model", **DESIGN)
     for label in "AB":
         _same(groups[label], _expected(USERS.filter(pl.col("model") == label)))
-    _same(read_counts(door(USERS.drop("model")), **DESIGN)[""], _expected(USERS))
     counted = USERS.drop("model").with_columns(count=pl.Series([1, 2, 1, 3, 1, 1, 0, 1]))
     times = counted["count"].to_numpy()
-    _same(read_counts(door(counted), **DESIGN)[""], _expected(USERS, count=times))
+    _same(read_counts(reader(counted), **DESIGN)[""], _expected(USERS, count=times))
     compared = USERS.select("user", better=pl.col("rank") - 1, tied=pl.lit(0))
-    _same(read_counts(door(compared), **DESIGN)[""], _expected(USERS))
+    _same(read_counts(reader(compared), **DESIGN)[""], _expected(USERS))
 
 
-def test_targets_of_scores_are_sorted_by_user(door):
+def test_pairs_are_those_of_arrays(reader):
+    rng = np.random.default_rng(2)
+    frame = pl.DataFrame(
+        {
+            "model": list("AB") * 300,
+            "user": rng.integers(0, 90, 600),
+            "rank": rng.integers(1, 400, 600),
+        }
+    )
+    design = {"items": 5000, "sampled": 399, "by": "model"}
+    for some in (frame, frame.unique(["model", "user"], keep="first")):
+        found = read_models(reader(some), **design)
+        expected = unsample.evidence.ModelCounts.of_targets(
+            {
+                name: unsample.evidence.Targets(
+                    part["rank"].to_numpy(), 5000, 399, users=part["user"].to_numpy()
+                )
+                for name in "AB"
+                for part in [some.filter(pl.col("model") == name)]
+            }
+        )
+        assert dict(found) == dict(expected)
+        assert dict(found.between) == dict(expected.between)
+        assert [found[name].clusters for name in "AB"] == [expected[name].clusters for name in "AB"]
+
+
+def test_targets_of_scores_are_sorted_by_user(reader):
     frame = scored_rows(4)
-    found = read_targets(door(frame), items=50, ties="pessimistic")[""]
+    found = read_targets(reader(frame), items=50, ties="pessimistic")
     slow = sorted(compare_slowly(frame), key=lambda row: row[1])
     assert np.asarray(found.users).tolist() == [user for _, user, *_ in slow]
     assert found.ranks.tolist() == [1 + better + tied for *_, better, tied in slow]
     assert found.sampled.tolist() == [sampled for _, _, sampled, _, _ in slow]
-    random = read_targets(door(frame), items=50, rng=3)[""]
-    again = read_targets(frame.sort("item"), items=50, rng=3)[""]
+    random = read_targets(reader(frame), items=50, rng=3)
+    again = read_targets(frame.sort("item"), items=50, rng=3)
     assert random.ranks.tolist() == again.ranks.tolist()
 
 
-def test_pooled_models_are_noticed(door):
+def test_pooled_models_are_noticed():
     frame = pl.DataFrame({"user": list("abcabc"), "model": list("AAABBB"), "rank": [1, 2, 3] * 2})
     for read in (read_counts, read_targets):
         with pytest.warns(UnsampleWarning, match="models are pooled .* pass by='model'"):
-            read(door(frame), **DESIGN)
+            read(frame, **DESIGN)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_counts(door(frame), by="model", **DESIGN)
-        read_counts(door(frame.with_columns(model=pl.lit("A"))), **DESIGN)
-        read_counts(door(frame[:5]), **DESIGN)
+        read_counts(frame, by="model", **DESIGN)
+        read_counts(frame.with_columns(model=pl.lit("A")), **DESIGN)
+        read_counts(frame[:5], **DESIGN)
+
+
+@pytest.mark.filterwarnings("ignore:ranks must be whole, or half")
+def test_ties_are_broken_one_by_one_and_not_where_rows_are_counted():
+    frame = pl.DataFrame({"rank": [1.5] * 400 + [3.0], "count": [1] * 400 + [7]})
+    counts = read_counts(frame, **DESIGN)[""]
+    assert counts.low.tolist() == [1, 2, 3]
+    assert counts.count[:2].tolist() == pytest.approx([200, 200], abs=50)
+    assert counts.count[2] == 7
+    targets = read_targets(frame, **DESIGN)
+    assert sorted(targets.ranks.tolist()) == np.repeat([1, 2, 3], counts.count).tolist()
+    many = frame.with_columns(count=pl.lit(10**9))
+    with pytest.raises(RankError, match="must stand in rows of their own to be broken at random"):
+        read_counts(many, **DESIGN)
+    assert read_counts(many, ties="optimistic", **DESIGN)[""].total == 401 * 10**9
+    with pytest.raises(RankError, match="at most 134,217,728 targets where these are needed one"):
+        read_targets(many, ties="optimistic", **DESIGN)
 
 
 # -- columns -------------------------------------------------------------------------------------
@@ -134,16 +176,18 @@ ODD = {
     "flags in words": (
         {"user": [1, 1, 2, 2], "score": [1, 2, 2, 1], "target": ["True", "false", "FALSE", "true"]},
         {"items": 50}, {(1, 50, 2): 2}),
+    "flags as floats": (
+        {"user": [1, 1, 2, 2], "score": [1, 2, 2, 1], "target": [1.0, 0.0, 0.0, 1.0]},
+        {"items": 50}, {(1, 50, 2): 2}),
     "users as floats": (
         {"user": [1.0, 2.0], "rank": [1, 2]}, DESIGN, {(9, 50, 1): 1, (9, 50, 2): 1}),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ODD)
-def test_odd_tables_are_read(door, case):
-    columns, options, expected = ODD[case]
-    found = cells(read_counts(door(pl.DataFrame(columns)), **options))
-    assert found == {("", *cell): count for cell, count in expected.items()}
+def test_odd_tables_are_read(reader):
+    for columns, options, expected in ODD.values():
+        found = cells(read_counts(reader(pl.DataFrame(columns)), **options))
+        assert found == {("", *cell): count for cell, count in expected.items()}
 
 
 def test_infinite_scores_and_types_of_pandas():
@@ -151,57 +195,48 @@ def test_infinite_scores_and_types_of_pandas():
     assert read_counts(pl.DataFrame(scores), items=50)[""].low.tolist() == [2]
     frame = pd.DataFrame({"rank": pd.array([1, 2, None], dtype="Int64")})
     frame["user"] = pd.Categorical(["a", "b", "a"])
-    with pytest.raises(RankError, match="got no value in row 3"):
+    with pytest.raises(RankError, match="got no value in 1 row"):
         read_counts(frame, **DESIGN)
     good = RankCounts.from_ranks([1, 2], users=["a", "b"], **DESIGN)
     assert read_counts(frame.dropna(), **DESIGN)[""] == good
+    mixed = pd.DataFrame({"rank": [1, 2], "user": ["a", 3]})  # Arrow has no type for it
+    assert read_targets(mixed, **DESIGN).users.tolist() == ["a", "3"]
 
 
 def test_what_is_a_source(tmp_path, monkeypatch):
     frame = pl.DataFrame({"rank": [1]})
     for name in ("pandas", "polars", "polars-lazy", "pyarrow", "duckdb"):
-        assert is_table(DOORS[name](frame, tmp_path, monkeypatch))
-    for source in ([1, 2, 3], np.array([1]), 5, None):
+        assert is_table(READERS[name](frame, tmp_path, monkeypatch))
+    for source in ([1, 2, 3], np.array([1]), 5, None, []):
         with pytest.raises(InputError, match="data frame of pandas, Polars"):
             read_counts(source, **DESIGN)
     with pytest.raises(InputError, match="two columns of one name"):
         read_counts(pd.DataFrame([[1, 1]], columns=["rank", "rank"]), **DESIGN)
-
-
-def test_files_may_differ_in_types_and_folders_name_a_column(write, tmp_path):
-    write("a.parquet", {"rank": pl.Series([1, 2], dtype=pl.Int16), "user": [1, 2]})
-    write("b.parquet", {"rank": [2, 3], "user": ["1", "x"], "note": ["x", "y"]})
-    write("c.parquet", {"rank": [4.0], "user": ["y"]})
-    targets = read_targets(tmp_path / "*.parquet", **DESIGN)[""]
-    assert targets.ranks.tolist() == [1, 2, 2, 3, 4]
-    assert targets.users.tolist() == ["1", "2", "1", "x", "y"]
-    write("runs/model=A/part.parquet", {"rank": [1, 2]})
-    write("runs/model=B/part.parquet", {"rank": [3]})
-    groups = read_counts(tmp_path / "runs", by="model", **DESIGN)
-    assert {label: counts.total for label, counts in groups.items()} == {"A": 2, "B": 1}
+    for sources in ({"rank": []}, {}):
+        with pytest.raises(InputError, match="the table has no rows"):
+            read_counts(sources, **DESIGN)
 
 
 # -- bad tables ----------------------------------------------------------------------------------
 
 SCORED = {"user": ["a", "a", "b", "b"], "score": [1.0, 2.0, 3.0, 4.0], "target": [1, 0, 1, 0]}
 COMPARED = {"better": [0, 5], "tied": [0, 5], "sampled": [9, 9]}
-RANK = "'rank' of T must hold whole or half numbers from 1 to 10 (sampled + 1), got {} AT"
+RANK = "'rank' of T must hold whole or half numbers from 1 to 10 (sampled + 1), got {} in 1 row"
 BAD = {
     "null rank": ({"rank": [1, None], "x": [0, 0]}, RankError, RANK.format("no value")),
-    "negative rank": ({"rank": [1, -1]}, RankError, RANK.format("-1")),
-    "rank zero": ({"rank": [1, 0]}, RankError, "got 0 AT; ranks start at 1, the best; add 1"),
+    "rank zero": ({"rank": [1, 0]}, RankError, "got 0 in 1 row; ranks start at 1, the best; add 1"),
     "fractional rank": ({"rank": [1.0, 2.4]}, RankError, RANK.format("2.4")),
     "NaN rank": ({"rank": [1.0, np.nan], "x": [0, 0]}, RankError, RANK.format("no value")),
     "rank beyond the sample": ({"rank": [1, 11]}, RankError, RANK.format("11")),
+    "ranks of words": ({"rank": ["1", "x", "x"]}, FileError, "must hold numbers, got 'x' in 2 row"),
     "no rank": (
-        {"user": ["a"], "rnk": [1]},
+        {"rnk": [1], "user": ["a"]},
         InputError,
-        "T has no column 'rank'; its columns are: user, rnk; did you mean rnk?",
+        "T has no column 'rank'; its columns are: rnk, user; did you mean rnk?",
     ),
     "ranks and scores": ({"rank": [1], "score": [1.0]}, InputError, "clash; say which to read"),
-    "negative count": ({"rank": [1, 2], "count": [1, -2]}, RankError, "at least 0, got -2 AT"),
-    "half a target": ({"rank": [1, 2], "count": [1.0, 0.5]}, RankError, "got 0.5 AT"),
-    "null count": ({"rank": [1, 2], "count": [1, None]}, RankError, "got no value AT"),
+    "negative count": ({"rank": [1, 2], "count": [1, -2]}, RankError, "at least 0, got -2 in 1"),
+    "half a target": ({"rank": [1, 2], "count": [1.0, 0.5]}, RankError, "got 0.5 in 1 row"),
     "null sampled": (
         {"rank": [1, 2], "sampled": [9, None]},
         DesignError,
@@ -211,31 +246,25 @@ BAD = {
     "null user": (
         {"rank": [1, 2], "user": ["a", None]},
         InputError,
-        "column 'user' of T must hold a name in every row, got no value AT",
+        "column 'user' of T must hold a name in every row, got no value in 1 row",
     ),
-    "too many ties": (COMPARED, RankError, "got 5 AT; better and tied together"),
+    "too many ties": (COMPARED, RankError, "got 5 in 1 row; better and tied together"),
     "no target": (
         SCORED | {"target": [1, 0, 0, 0]},
         InputError,
         "each user of T must have a target, user 'b' has none; set 'target'",
     ),
     "targets alone": (SCORED | {"target": [1, 0, 1, 1]}, DesignError, "user 'b' has the target's"),
-    "flag of 2": (SCORED | {"target": [1, 0, 2, 0]}, InputError, "(or 1 and 0), got 2 AT"),
+    "flag of 2": (SCORED | {"target": [1, 0, 2, 0]}, InputError, "(or 1 and 0), got 2 in 1 row"),
     "flag of words": (
         SCORED | {"target": ["yes", "no", "yes", "no"]},
         InputError,
-        "column 'target' of T must hold true or false (or 1 and 0), got 'yes' AT",
+        "column 'target' of T must hold true or false (or 1 and 0), got 'no' in 2 rows",
     ),
-    "null flag": (SCORED | {"target": [1, 0, 1, None]}, InputError, "got no value AT"),
-    "null score": (SCORED | {"score": [1.0, None, 3.0, 4.0]}, ScoreError, "got no value AT; a mod"),
-    "NaN score": (SCORED | {"score": [1.0, np.nan, 3.0, 4.0]}, ScoreError, "got no value AT"),
+    "null flag": (SCORED | {"target": [1, 0, 1, None]}, InputError, "got no value in 1 row"),
+    "NaN score": (SCORED | {"score": [1.0, np.nan, 3.0, 4.0]}, ScoreError, "got no value in 1 row"),
     "null user of scores": (SCORED | {"user": ["a", "a", "b", None]}, InputError, "a name in ev"),
     "null item": (SCORED | {"item": [1, None, 1, 2]}, InputError, "column 'item' of T must hold"),
-    "target alone": (
-        {"user": ["a", "a", "b"], "score": [1.0, 2.0, 3.0], "target": [1, 0, 1]},
-        DesignError,
-        "at least one other item, user 'b' has the target's row alone",
-    ),
     "null label": (
         {"rank": [1, 2], "m": ["A", None]},
         InputError,
@@ -250,53 +279,22 @@ def _options(columns):
     return options | ({} if {"score", "sampled"} & set(columns) else {"sampled": 9})
 
 
-def _plain(message, name):
-    """Leave out what doors call a table and a place, and check that the place is named."""
-    text = re.sub(r"(the frame|the table|standard input|('[^']*/[^']*'(, )?)+)", "T", message)
-    place = r" in the row with [^;]*" if name in UNNUMBERED else r" in (line|row) \d+"
-    return re.sub(place + "(?=;|$)", " AT", text)
-
-
-def test_every_door_says_the_same_of_a_bad_table(door):
-    if door.name == "standard input, parquet":
-        pytest.skip("it is read as a file is")
-    both = door.name in {"csv", "polars"}
+def test_every_reader_says_the_same_of_a_bad_table(reader):
+    # Of those that end in the same engine by the same code, one is asked everything.
+    whole = reader.name in {"csv", "jsonl", "npz", "parquet", "folder", "pandas", "polars"}
     for case, (columns, error, words) in BAD.items():
-        if case == "empty" and door.name in {"list", "jsonl"}:
-            continue  # there is nothing to write
-        for read in (read_counts, read_targets) if both else (read_counts,):
-            with pytest.raises(error) as caught:
-                read(door(pl.DataFrame(columns)), **_options(columns))
-            # A row of one column has nothing to be told by but its value.
-            alone = door.name in UNNUMBERED and {"rank"} <= set(columns) <= {"rank", "x"}
-            told = words.replace(" AT", "") if alone else words
-            assert told in _plain(str(caught.value), door.name), case
+        if not (whole or case in {"rank zero", "NaN score"}) or (case, reader.name) == (
+            "empty",
+            "jsonl",
+        ):
+            continue
+        with pytest.raises(error) as caught:
+            read_counts(reader(pl.DataFrame(columns)), **_options(columns))
+        named = r"(the frame|the table|standard input|('[^']*/[^']*'(, )?)+)"
+        assert words in re.sub(named, "T", str(caught.value)), case
 
 
-@pytest.mark.parametrize(
-    ("name", "place"),
-    {
-        "csv": "line 4", "standard input": "line 4", "jsonl": "line 3", "npz": "row 3",
-        "pattern": "line 3", "folder": "row 2", "parquet": "row 3", "pandas": "row 3",
-        "polars-lazy": "row 3", "pyarrow": "row 3", "duckdb": "row 3", "mapping": "row 3",
-    }.items(),
-)  # fmt: skip
-def test_the_place_is_a_line_in_text_and_a_row_elsewhere(name, place, tmp_path, monkeypatch):
-    frame = pl.DataFrame({"rank": [1, 2, 11], "user": list("abc")})
-    with pytest.raises(RankError, match=re.escape(f"got 11 in {place};")) as caught:
-        read_counts(DOORS[name](frame, tmp_path, monkeypatch), **DESIGN)
-    assert ("b." in str(caught.value)) == (name in {"pattern", "folder"})
-
-
-def test_numbers_that_are_words(door):
-    frame = pl.DataFrame({"rank": ["1", "x"], "user": ["a", "b"]})
-    with pytest.raises(InputError) as caught:
-        read_counts(door(frame), **DESIGN)
-    told = r"must hold numbers, (got 'x' in (line|row) \d|its type is)"
-    assert re.search(told, str(caught.value))
-
-
-def test_calls_that_contradict_the_table(door):
+def test_calls_that_contradict_the_table():
     ranks, scores = pl.DataFrame({"rank": [1], "items": [50]}), pl.DataFrame(SCORED)
     for frame, options, error, words in (
         (ranks, {"items": 60, "sampled": 9}, DesignError, "must hold 60, the number given as item"),
@@ -305,20 +303,17 @@ def test_calls_that_contradict_the_table(door):
         (scores, {"items": 50, "sampled": 5}, DesignError, "sampled is 5 by argument, but user 'a"),
         (ranks, {"sampled": 9, "columns": {"rnk": "rank"}}, InputError, "did you mean rank"),
         (ranks, {"sampled": 9, "columns": {"rank": "place"}}, InputError, "no column 'place'"),
-        (
-            scores,
-            {"rows": "scores", "columns": {"rank": "score"}},
-            InputError,
-            "must be one of score",
-        ),
+        (scores, {"rows": "scores", "columns": {"rank": "x"}}, InputError, "must be one of score"),
         (scores, {"rows": "score"}, InputError, "did you mean scores"),
+        (scores, {"rows": "lists"}, GoneError, "give a row for each listed item"),
         (scores, {"by": "usr", "items": 50}, InputError, "did you mean user"),
         (scores, {"items": 50, "ties": "fair"}, InputError, "ties must be one of"),
         (scores, {"items": 50, "ties": "realistic"}, InputError, "between two ranks"),
         (ranks, {"sampled": 0}, DesignError, "sampled must be an integer of at least 1"),
+        (ranks.with_columns(weight=1), {"sampled": 9}, GoneError, "estimate groups of users apart"),
     ):
         with pytest.raises(error, match=re.escape(words)):
-            read_counts(door(frame), **options)
+            read_counts(frame, **options)
 
 
 # -- frames --------------------------------------------------------------------------------------
@@ -332,26 +327,19 @@ def test_the_documented_lines_run(engine, tmp_path):
     assert documented(engine).splitlines()[-1] == documented("pandas").splitlines()[-1]
 
 
-def test_arrays_are_counted_without_any_engine():
-    code = (
-        "import sys; sys.modules['duckdb'] = None; import unsample;"
-        "from unsample.tables import read_counts;"
-        "unsample.estimate([1, 2, 5] * 40, items=50, sampled=9, metrics='AUC');"
-        "read_counts({'rank': [1, 2], 'user': ['a', 'b']}, items=50, sampled=9);"
-        "loaded = {'polars', 'pandas', 'pyarrow', 'pyspark'} & {*sys.modules};"
-        "sys.exit(str(loaded) if loaded else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_text_is_read_alike_without_an_engine(door, monkeypatch):
-    """In a browser there is none; what it reads is what a slow reading finds."""
-    if door.name not in {"csv", "tsv", "txt", "csv.gz", "jsonl", "standard input"}:
-        pytest.skip("it is no text")
-    monkeypatch.setattr("unsample.tables._sources.find_spec", lambda _: None)
-    for case in CASES.values():
-        case.check(door(case.frame))
+def test_ranks_in_csv_are_read_without_an_engine(tmp_path, monkeypatch):
+    """In a browser there is none."""
+    USERS.write_csv(tmp_path / "ranks.csv")
+    (tmp_path / "bad.csv").write_text("rank\nx\n")
+    expected = read_models(tmp_path / "ranks.csv", by="model", **DESIGN)
+    alone = read_targets(USERS.drop("model"), **DESIGN)
+    monkeypatch.setattr("unsample.tables._read.find_spec", lambda _: None)
+    found = read_models(tmp_path / "ranks.csv", by="model", **DESIGN)
+    assert (dict(found), found.between) == (dict(expected), expected.between)
+    assert read_targets(tmp_path / "ranks.csv", **DESIGN).users.tolist() == alone.users.tolist()
+    for source in ("bad.csv", "*.csv"):
+        with pytest.raises(FileError, match="install duckdb for all other tables"):
+            read_counts(tmp_path / source, by="model", **DESIGN)
 
 
 def test_no_engine_outlives_an_error(tmp_path):
@@ -387,7 +375,7 @@ def write(tmp_path):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_patterns_and_folders_are_one_table(write, tmp_path, kind):
     write(f"runs/a.{kind}", {"model": ["A", "B"], "rank": [1, 2]})
-    write(f"runs/deep/b.{kind}", {"model": ["B", "B"], "rank": [2, 10]})
+    write(f"runs/deep/b.{kind}", {"rank": [2, 10], "model": ["B", "B"], "note": ["x", "y"]})
     write("runs/_SUCCESS.csv", {"rank": [7]})
     expected = {
         "A": RankCounts.from_ranks([1], **DESIGN),
@@ -395,20 +383,23 @@ def test_patterns_and_folders_are_one_table(write, tmp_path, kind):
     }
     for pattern in (f"runs/**/*.{kind}", f"**/[ab].{kind}", "runs"):
         assert read_counts(tmp_path / pattern, by="model", **DESIGN) == expected
+    write(f"a.{kind}", {"rank": [1], "count": [1]})
+    write(f"b.{kind}", {"rank": [1]})
+    with pytest.raises(RankError, match="column 'count' of .* got no value in 1 row"):
+        read_counts(tmp_path / f"*.{kind}", **DESIGN)
 
 
-def test_columns_must_be_in_every_file(write, tmp_path):
-    for kind in ("csv", "parquet"):
-        write(f"a.{kind}", {"rank": [1], "count": [1]})
-        write(f"b.{kind}", {"rank": [1]})
-        with pytest.raises(FileError, match=r"b\.\w+' has no column 'count', which .*a\.\w+' has"):
-            read_counts(tmp_path / f"*.{kind}", **DESIGN)
-        write(f"b.{kind}", {"rank": [1], "user": ["x"], "count": [1]})
-        with pytest.raises(FileError, match=r"a\.\w+' has no column 'user', which .*b\.\w+' has"):
-            read_counts(tmp_path / f"*.{kind}", **DESIGN)
-        # A column that is not asked for may be in some files only.
-        write(f"a.{kind}", {"rank": [1], "user": ["a"], "count": [1], "model": ["A"]})
-        assert read_counts(tmp_path / f"*.{kind}", **DESIGN)[""].total == 2
+def test_files_may_differ_in_types_and_folders_name_a_column(write, tmp_path):
+    write("a.parquet", {"rank": pl.Series([1, 2], dtype=pl.Int16), "user": [1, 2]})
+    write("b.parquet", {"rank": [2, 3], "user": ["1", "x"], "note": ["x", "y"]})
+    write("c.parquet", {"rank": [4.0], "user": ["y"]})
+    targets = read_targets(tmp_path / "*.parquet", **DESIGN)
+    assert targets.ranks.tolist() == [1, 2, 2, 3, 4]
+    assert targets.users.tolist() == ["1", "2", "1", "x", "y"]
+    write("runs/model=A/part.parquet", {"rank": [1, 2]})
+    write("runs/model=B/part.parquet", {"rank": [3]})
+    groups = read_counts(tmp_path / "runs", by="model", **DESIGN)
+    assert {label: counts.total for label, counts in groups.items()} == {"A": 2, "B": 1}
 
 
 def test_files_of_ranks_without_a_header(write, tmp_path):
@@ -416,14 +407,15 @@ def test_files_of_ranks_without_a_header(write, tmp_path):
     write("b.txt", "2\n10")
     counts = read_counts(tmp_path / "*.txt", **DESIGN)[""]
     assert counts == RankCounts.from_ranks([1, 2, 2, 10], **DESIGN)
-    with pytest.raises(RankError, match="got 12 in line 1"):
-        read_counts(write("c.txt", "12\n2\n"), **DESIGN)
 
 
 def test_saved_counts_are_read(tmp_path, monkeypatch):
     counts = RankCounts.from_ranks([1, 2], **DESIGN)
     counts.save(tmp_path / "a.npz")
     assert read_counts(tmp_path / "a.npz") == {"": counts}
+    for names in ({"x": tmp_path / "a.npz", "y": tmp_path / "a.npz"}, [tmp_path / "a.npz"] * 2):
+        with pytest.raises(FileError, match="must be read by itself; add up RankCounts"):
+            read_counts(names)
     with pytest.raises(InputError, match="left out"):
         read_counts(tmp_path / "a.npz", items=50)
     content = io.BytesIO((tmp_path / "a.npz").read_bytes())
@@ -437,9 +429,6 @@ def test_a_single_value_of_an_archive_stands_for_all_rows(tmp_path):
     assert read_counts(path)[""] == RankCounts.from_ranks([1, 4], **DESIGN)
     np.savez(path, rank=np.array([1, 2, 3]), user=np.array(["a", "b"]))
     with pytest.raises(FileError, match=r"equally long, or single values, got rank \(3,\), user"):
-        read_counts(path, **DESIGN)
-    np.savez(path, rank=np.ones((2, 2)))
-    with pytest.raises(FileError, match="one-dimensional"):
         read_counts(path, **DESIGN)
 
 
@@ -457,41 +446,38 @@ TEXTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", TEXTS)
-def test_text_as_it_comes(write, case):
-    name, text, ranks = TEXTS[case]
-    assert read_targets(write(name, text), **DESIGN)[""].ranks.tolist() == ranks
+def test_text_as_it_comes(write):
+    for case, (name, text, ranks) in TEXTS.items():
+        assert read_targets(write(name, text), **DESIGN).ranks.tolist() == ranks, case
 
 
 BAD_TEXTS = {
     "empty": ("t.csv", "", "T is empty"),
-    "blank": ("t.csv", "\n\n", "is empty"),
     "blank JSON": ("t.jsonl", "\n", "is empty"),
+    "no keys": ("t.jsonl", "{}\n", "is empty"),
     "header only": ("t.csv", "rank\n", "T has no rows"),
     "semicolons": ("t.csv", "user;rank\na;1\n", "the separator seems to be ';'"),
     "tabs": ("t.csv", "user\trank\na\t1\n", "the separator seems to be a tab"),
-    "word": ("t.csv", "rank\n1\nx\n", "'rank' of T must hold numbers, got 'x' in line 3"),
-    "word after lines": ("t.csv", 'rank,user\n\n1,"a\nb"\nx,c\n', "got 'x' in line 5"),
-    "empty cell": ("t.csv", "rank,user\n1,a\n,b\n", "got no value in line 3"),
-    "nan": ("t.csv", "rank\n1\nnan\n", "got no value in line 3"),
-    "ragged": ("t.csv", "rank,user\n1,a\n2\n", "T, line 3: each row must have as many cells"),
+    "nan": ("t.csv", "rank\n1\nnan\n", "got no value in 1 row"),
+    "ragged": ("t.csv", "rank,user\n1,a\n2\n", "T cannot be read: Invalid Input Error: CSV Error "
+               "on Line: 3 Original Line: 2 Expected Number of Columns: 2 Found: 1"),
     "twice": ("t.csv", "rank,rank\n1,1\n", "two columns of one name"),
-    "open quote": ('t.csv', 'rank\n"1\n', "T, line 2"),
+    "open quote": ("t.csv", 'rank\n"1\n', "unterminated quote"),
+    "open quote in the header": ("t.csv", '"rank\n1\n', "T cannot be read: unexpected end of data"),
     "huge": ("t.csv", "rank\n99999999999999999999999\n", "whole or half numbers from 1 to 10"),
     "null bytes": ("t.csv", "rank\n\x001\n", "must hold numbers"),
     "no text": ("t.csv", b"rank\n\xff\n", "is not UTF-8 text"),
     "UTF-16": ("t.csv", "rank\n1\n".encode("utf-16"), "is not UTF-8 text"),
     "packed": ("t.csv", b"\x1f\x8b\x08\x00", "is compressed; give a file whose name ends in .gz"),
-    "broken archive": ("t.csv.gz", b"\x1f\x8b\x08\x00", "cannot read"),
-    "not JSON": ("t.jsonl", '{"rank": 1}\n{"rank"\n', "T, line 2: not JSON"),
-    "a list": ("t.jsonl", "[1]\n", "T, line 1: an object expected"),
-    "truth for a rank": ("t.jsonl", '{"rank": true}\n', "must hold numbers, got 'true' in line 1"),
-    "mixed types": ("t.jsonl", '{"rank": 1}\n{"rank": "x"}\n', "got 'x' in line 2"),
-    "missing key": ("t.jsonl", '{"rank": 1, "user": "a"}\n{"rank": 2}\n', "got no value in line 2"),
+    "broken archive": ("t.csv.gz", b"\x1f\x8b\x08\x00", "cannot be read"),
+    "not JSON": ("t.jsonl", '{"rank": 1}\n{"rank"\n', "Malformed JSON"),
+    "a list": ("t.jsonl", '{"rank": 1}\n[1]\n', "Expected OBJECT, but got ARRAY"),
+    "truth for a rank": ("t.jsonl", '{"rank": true}\n', "must hold numbers, got 'true' in 1 row"),
+    "mixed types": ("t.jsonl", '{"rank": 1}\n{"rank": "x"}\n', "got 'x' in 1 row"),
     "late count": (
         "t.jsonl", '{"rank": 1}\n' * 40_000 + '{"rank": 1, "count": 2}\n',
-        "column 'count' of T must hold whole numbers of at least 0, got no value in line 1"),
-    "no Parquet": ("t.parquet", b"\x00\xff\x13" * 40, "as Parquet"),
+        "column 'count' of T must hold whole numbers of at least 0, got no value in 40,000 rows"),
+    "no Parquet": ("t.parquet", b"\x00\xff\x13" * 40, "T cannot be read"),
 }  # fmt: skip
 
 
@@ -519,8 +505,6 @@ def test_patterns_that_match_nothing_or_too_much(write, tmp_path):
     }.items():
         with pytest.raises(FileError, match=words):
             read_counts(tmp_path / pattern if "//" not in pattern else pattern, **DESIGN)
-    with pytest.raises(InputError, match="data frame"):
-        read_counts([], **DESIGN)
 
 
 # -- the query -----------------------------------------------------------------------------------
@@ -556,11 +540,8 @@ def test_the_printed_query_gives_the_same_counts(pair, tmp_path):
 
 
 def test_warehouses_have_queries_of_their_own():
-    for dialect in ("bigquery", "snowflake"):
-        text = unsample.tables.sql(by="model", pair=True, dialect=dialect, items=50, sampled=9)
-        assert text.startswith(f"-- Made for {dialect}, and not run there")
-        with pytest.raises(InputError, match="rows must not be lists"):
-            unsample.tables.sql(rows="lists", dialect=dialect, items=50, sampled=9)
+    text = unsample.tables.sql(by="model", pair=True, dialect="bigquery", items=50, sampled=9)
+    assert text.startswith("-- Made for bigquery, and not run there")
     with pytest.raises(InputError, match="did you mean duckdb"):
         unsample.tables.sql(dialect="duckbd")
 
@@ -568,64 +549,9 @@ def test_warehouses_have_queries_of_their_own():
 def test_counts_of_broken_rows_are_refused():
     import duckdb
 
-    text = unsample.tables.sql(items=50, sampled=9)
-    frame = pl.DataFrame({"rank": [1, 11]}).to_arrow()
-    table = duckdb.connect().from_arrow(frame).query("ranks", text).to_arrow_table()
-    with pytest.raises(InputError, match="at most sampled"):
-        read_counts(table)
-
-
-# -- pairs and lists -----------------------------------------------------------------------------
-
-
-def test_pairs_are_those_of_arrays(door):
-    rng = np.random.default_rng(2)
-    frame = pl.DataFrame(
-        {
-            "model": list("AB") * 300,
-            "user": rng.integers(0, 90, 600),
-            "rank": rng.integers(1, 400, 600),
-        }
-    )
-    design = {"items": 5000, "sampled": 399, "by": "model"}
-    arrays = {name: frame[name].to_numpy() for name in frame.columns}
-    for some in (frame, frame.unique(["model", "user"], keep="first")):
-        arrays = {name: some[name].to_numpy() for name in some.columns}
-        found, expected = read_models(door(some), **design), read_models(arrays, **design)
-        assert dict(found) == dict(expected)
-        assert dict(found.between) == dict(expected.between)
-        assert [found[name].clusters for name in "AB"] == [expected[name].clusters for name in "AB"]
-
-
-@pytest.mark.parametrize("name", ["parquet", "polars", "jsonl", "duckdb"])
-def test_lists_are_ranks_of_relevant_items(name, tmp_path, monkeypatch):
-    frame = pl.DataFrame(
-        {
-            "recommended": [["a", "b", "c"], ["d", "e", "f"], ["g"]],
-            "relevant": [["b"], ["x"], ["g"]],
-        }
-    )
-    counts = read_counts(DOORS[name](frame, tmp_path, monkeypatch), **DESIGN)[""]
-    ranges = list(zip(counts.low.tolist(), counts.high.tolist(), strict=True))
-    assert ranges == [(1, 1), (2, 2), (4, 10)]
-
-
-@pytest.mark.parametrize("replacement", [True, False])
-def test_several_relevant_items_of_a_list_are_those_of_scores(replacement):
-    rng = np.random.default_rng(8)
-    lists = [rng.permutation(40)[:12].tolist() for _ in range(30)]
-    wanted = [rng.choice(row, 3, replace=False).tolist() for row in lists]
-    frame = pl.DataFrame({"user": range(30), "recommended": lists, "relevant": wanted})
-    rows = [
-        {"user": user, "item": item, "score": -float(place), "target": item in wanted[user]}
-        for user, row in enumerate(lists)
-        for place, item in enumerate(row)
-    ]
-    options = {"items": 500, "sampled": 9, "replacement": replacement}
-    assert read_counts(frame, **options) == read_counts(pl.DataFrame(rows), **options)
-    short = frame.with_columns(recommended=pl.col("recommended").list.head(4))
-    counts = read_counts(short, **options)[""]
-    assert counts.total == 90
-    assert (counts.high[counts.low < counts.high] == 10).all()
-    with pytest.raises(DesignError, match="sampled must be at least the other items"):
-        read_counts(frame, items=500, sampled=3)
+    for rank, words in ((11, "at most sampled"), (1.25, "ranks that are null")):
+        text = unsample.tables.sql(items=50, sampled=9)
+        frame = pl.DataFrame({"rank": [1.0, rank]}).to_arrow()
+        table = duckdb.connect().from_arrow(frame).query("ranks", text).to_arrow_table()
+        with pytest.raises(InputError, match=words):
+            read_counts(table)

@@ -34,6 +34,7 @@ GONE: dict[str, str] = {
     "estimate(strata=)": _UNEQUAL,
     "estimate(weights=)": _WEIGHTS,
     "columns='weight'": _WEIGHTS,
+    "rows='lists'": "give a row for each listed item: user, item, score, target (rows='scores')",
     "estimate(filtered=)": "use kind='graph': other relevant items left out, metrics per target",
     "estimate(rng=)": "use read=unsample.Read(rng=...), which holds the seed and the tie rule",
     "estimate(pilot=)": "give unsample.exact the full ranks of those users, drawn at random",

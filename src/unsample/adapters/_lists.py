@@ -73,7 +73,7 @@ class Counting:
                 items=items,
                 sampled=sampled,
                 replacement=replacement,
-                uniforms=tuple(generator.random((3, len(ranks)))),
+                rng=generator,
             )
         return Targets(ranks, items, sampled, users, replacement, places, self.filtered)
 

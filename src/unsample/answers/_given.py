@@ -33,7 +33,7 @@ USUAL = Read()
 #: The column that names the models of one table, unless it is said otherwise.
 MODEL = "model"
 #: Columns by which a mapping is known to be one table, and not a table for each name.
-_TELLING = ("rank", "better", "score", "recommended", "bin")
+_TELLING = ("rank", "better", "score", "bin")
 #: The kind of evaluation in which other relevant items are left out when a target is ranked.
 GRAPH = "graph"
 
@@ -125,7 +125,8 @@ class Given:
         if isinstance(source, RankCounts | Targets):
             return source
         if is_table(source):
-            return _only(read_targets(source, **self._reading()), name)
+            found = read_targets(source, **self._reading())
+            return found if isinstance(found, Targets) else _only(found, name)
         for what in ("items", "sampled"):
             if getattr(self, what) is None:
                 raise DesignError(

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._model import Model
-from unsample.evidence import PairCounts, RankCounts, deviations_of_mean
+from unsample.evidence import PairCounts, RankCounts, deviations_of_mean, pairs_between
 from unsample.metrics import Metric
 
 #: What the users of two models are matched by.
@@ -115,10 +114,7 @@ class Pairing:
                 continue
             cells, place = model.cells
             sides[model.name] = self.places[model.name][model.keys[1]], cells[place]
-        return {
-            (a, b): PairCounts.of_users(*sides[a], other=sides[b])
-            for a, b in combinations(sides, 2)
-        }
+        return pairs_between(sides)
 
     def of_totals(self, model: Model, totals: FloatArray) -> Added | None:
         """Return what users add, given the sum of each user's own; None if that is not known."""

@@ -23,6 +23,7 @@ from unsample.evidence._pairs import (
     SIZE_STEPS,
     SMALL_CATALOGUE,
     PairCounts,
+    pairs_between,
     rank_bin,
     size_on_grid,
 )
@@ -39,7 +40,6 @@ from unsample.evidence._ties import (
     tie_names,
     tie_place,
     tie_seed,
-    tie_uniforms,
 )
 from unsample.evidence._users import deviations_of_mean, distinct_users, number_users
 
@@ -65,6 +65,7 @@ __all__ = [
     "number_users",
     "numbered",
     "pair_keys",
+    "pairs_between",
     "place_halves",
     "rank_bin",
     "rank_hint",
@@ -79,5 +80,4 @@ __all__ = [
     "tie_names",
     "tie_place",
     "tie_seed",
-    "tie_uniforms",
 ]

@@ -12,7 +12,7 @@ import numpy as np
 from unsample.errors import InputError
 from unsample.evidence._columns import check_format, load_arrays, part_of, save_arrays
 from unsample.evidence._counts import RankCounts
-from unsample.evidence._pairs import PairCounts
+from unsample.evidence._pairs import PairCounts, pairs_between
 from unsample.evidence._targets import Targets
 
 _FORMAT = "unsample.ModelCounts/3"
@@ -39,16 +39,13 @@ class ModelCounts(Mapping[str, RankCounts]):
         return len(self.models)
 
     @classmethod
-    def of_targets(cls, targets: Mapping[str, Targets]) -> ModelCounts:
+    def of_targets(cls, targets: Mapping[str, Targets], *, pair: bool = True) -> ModelCounts:
         """Count models whose targets are in memory; without users, these are their positions."""
         sides = {
             name: (np.arange(len(each.ranks)) if each.users is None else each.users, each.cells)
             for name, each in targets.items()
         }
-        between = {
-            (a, b): PairCounts.of_users(*sides[a], other=sides[b])
-            for a, b in combinations(targets, 2)
-        }
+        between = pairs_between(sides) if pair else {}
         return cls({name: each.counts for name, each in targets.items()}, between)
 
     @classmethod

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,15 @@ def size_on_grid(items: npt.ArrayLike) -> IntArray:
     size = np.asarray(items, dtype=np.int64)
     grid = np.rint(np.exp(np.rint(np.log(np.maximum(size, 1)) * SIZE_STEPS) / SIZE_STEPS))
     return np.where(size > SMALL_CATALOGUE, grid.astype(np.int64), size)
+
+
+def pairs_between(
+    sides: Mapping[str, tuple[npt.ArrayLike, IntArray]],
+) -> dict[tuple[str, str], PairCounts]:
+    """Return the pairs of each two models, given the user and the cell of each target."""
+    return {
+        (a, b): PairCounts.of_users(*sides[a], other=sides[b]) for a, b in combinations(sides, 2)
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,12 +123,6 @@ def _unit(text: str) -> float:
     return int(digest[:_DIGITS], 16) / 16.0**_DIGITS
 
 
-def tie_uniforms(seed: int, users: npt.ArrayLike, targets: npt.ArrayLike, what: str) -> FloatArray:
-    """Return a number from 0 to 1 for each target, by a hash of its names and of what it is for."""
-    rows = zip(np.asarray(users).tolist(), np.asarray(targets).tolist(), strict=True)
-    return np.array([_unit(f"{seed}|{user}|{target}|{what}") for user, target in rows])
-
-
 def tie_names(
     users: npt.ArrayLike | None, better: npt.ArrayLike, tied: npt.ArrayLike
 ) -> npt.NDArray[np.str_]:

@@ -4,7 +4,7 @@ A table is a file (CSV, TSV, JSON lines, Parquet, NPZ), standard input, a folder
 list of files, a frame of pandas, Polars, PyArrow, DuckDB or Spark, or a mapping of arrays. The same
 rows give the same counts and messages in every one of these forms.
 
-Four kinds of rows are understood:
+Three kinds of rows are understood:
 
 ``ranks``
     one target a row: ``rank`` (1 is the best, among sampled + 1 items);
@@ -12,9 +12,7 @@ Four kinds of rows are understood:
     one target a row: how many sampled items are ``better`` than it, and how many are ``tied``;
 ``scores``
     one scored item a row: ``user``, ``score`` and ``target`` (true for the user's target, false
-    for the items it is compared with), and possibly ``item``;
-``lists``
-    one user a row: ``recommended`` (items, the best first) and ``relevant`` (the user's targets).
+    for the items it is compared with), and possibly ``item``.
 
 Further columns: ``user`` (whose target it is: metrics are those of users, and errors count them),
 ``sampled`` and ``items`` (the design of the row, where designs differ) and ``count`` (how many

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from unsample._checks import (
     LARGEST_CATALOGUE,
     FloatArray,
+    IntArray,
     Seed,
     as_text_array,
     check_choice,
@@ -31,14 +32,11 @@ COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ranks": (("rank",), _OF_TARGETS),
     "comparisons": (("better", "tied"), _OF_TARGETS),
     "scores": (("score", "user", "target"), ("item", "items", "relevance")),
-    "lists": (("recommended", "relevant"), ("user", "sampled", "items")),
     "full ranks": (("rank",), ("user", "items", "count", "relevance")),
     "negatives": (("user", "item"), ("target",)),
 }
-ROWS = ("ranks", "comparisons", "scores", "lists")
+ROWS = ("ranks", "comparisons", "scores")
 ROLES = tuple(dict.fromkeys(role for kind in COLUMNS.values() for each in kind for role in each))
-#: Roles whose columns hold lists.
-LISTS = ("recommended", "relevant")
 #: Roles whose columns hold names; of the last, nobody asked for it, but it may tell models apart.
 NAMES = ("model", "run", "user", "item", "unasked")
 #: What stands between the names of a model and of its run.
@@ -47,7 +45,8 @@ RUN_OF = "\x1f"
 MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
 #: How a number is written; what matches is then read without guessing.
 NUMBER = r"\s*[+-]?(([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF](inity)?)\s*"
-_FLAGS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
+_FLAGS = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
+_FILL = "fill in or drop such rows"
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,8 @@ class Read:
     """How a table is read.
 
     ``columns`` names columns that are called otherwise, such as ``{"rank": "position"}``; ``rows``
-    says what a row holds (``"ranks"``, ``"comparisons"``, ``"scores"`` or ``"lists"``) where the
-    columns would allow several; ``ties`` and ``rng`` are the tie rule and its seed.
+    says what a row holds (``"ranks"``, ``"comparisons"`` or ``"scores"``) where the columns would
+    allow several; ``ties`` and ``rng`` are the tie rule and its seed.
     """
 
     columns: Mapping[str, str] | None = None
@@ -112,8 +111,8 @@ class Layout:
 
     @property
     def scored(self) -> bool:
-        """Whether targets stand in one list with all others of their user."""
-        return self.rows in ("scores", "lists")
+        """Whether a row is a scored item: the targets of a user stand in one list."""
+        return self.rows == "scores"
 
     def is_name(self, role: str) -> bool:
         """Return whether a column holds names."""
@@ -124,6 +123,8 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
     """Choose the columns of ``source`` by their names, and those that are asked for."""
     named, rows = asked.read.columns or {}, asked.kind
     if asked.read.rows:
+        if asked.read.rows == "lists":
+            raise GoneError(gone("rows='lists'"))
         rows = check_choice("rows", asked.read.rows, ROWS)
 
     def refuse(column: str) -> NoReturn:
@@ -175,42 +176,36 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
 # -- values --------------------------------------------------------------------------------------
 
 
-#: A bad row, the name of its source, and where it is there.
-Place: TypeAlias = tuple[int, str, str]
-#: Of so many bad values the first one is looked for.
-_LOOKED_FOR = 20
+def checked(raw: Columns, times: IntArray, layout: Layout, source: str) -> Columns:
+    """Return numbers as floats and names as text, and refuse a bad value.
 
-
-def checked(raw: Columns, layout: Layout, first: Callable[[list[int]], Place]) -> Columns:
-    """Return numbers as floats and names as text, and refuse a bad row.
-
-    The rows may be those of a table, or its distinct rows as any engine gives them: numbers, or
-    text, of which only what is written as a number is taken for one. ``first`` tells which of some
-    bad rows comes first, and where.
+    ``raw`` are the distinct rows of a table as any engine gives them: numbers, or text, of which
+    only what is written as a number is taken for one; ``times`` is how often each of them occurs.
     """
     columns: Columns = {
-        role: values if role in LISTS else as_names(values) if layout.is_name(role)
-        else _numbers(role, values) for role, values in raw.items()
-    }  # fmt: skip
+        role: as_names(values) if layout.is_name(role) else _numbers(role, values)
+        for role, values in raw.items()
+    }
     rules = _rules(layout, columns)
     # The limits of ranks depend on the design.
     for role in sorted(columns, key=lambda role: role not in ("sampled", "items")):
-        values = columns[role]
         if role == "unasked":
             continue
-        rule = rules.get(role, _Rule("a name in every row", hint="fill in or drop such rows"))
+        values, rule = columns[role], rules.get(role, _Rule("a name in every row", hint=_FILL))
         with np.errstate(invalid="ignore"):
-            if values.dtype.kind in "UO":
-                good = values != (None if role in LISTS else "")
+            if values.dtype.kind == "U":
+                good = values != ""
             else:
                 good = (values >= rule.low) & (values <= rule.most)
                 good &= True if rule.step is None else values % rule.step == 0
-        if layout.rows == "scores" and role in ("items", "relevance"):
+        if layout.scored and role in ("items", "relevance"):
             good |= columns["target"] == 0
         if not good.all():
-            bad = sorted(np.flatnonzero(~good).tolist(), key=lambda row: str(raw[role][row]))
-            row, *place = first(bad[:_LOOKED_FOR])
-            raise _complaint(rule, role, layout, raw[role][row], *place)
+            bad = np.flatnonzero(~good)
+            shown = min((str(raw[role][row]), row) for row in bad.tolist())[1]
+            same = [row for row in bad.tolist() if str(raw[role][row]) == str(raw[role][shown])]
+            often = int(times[same].sum())
+            raise _complaint(rule, role, layout, raw[role][shown], source, often)
     return columns
 
 
@@ -229,40 +224,32 @@ def _rules(layout: Layout, columns: Columns) -> dict[str, _Rule]:
     """Return what the columns must hold; limits may depend on other columns."""
     given, largest = layout.asked.given, LARGEST_CATALOGUE
     sampled: Any = given.get("sampled", columns.get("sampled", largest))
-    own = f"{sampled + 1} (sampled + 1)" if "sampled" in given else "sampled + 1"
-    others = (
-        f"whole numbers from 0 to {own.replace(' + 1', '').replace(str(sampled + 1), str(sampled))}"
+    own, beaten = (
+        (f"{sampled + 1} (sampled + 1)", f"{sampled} (sampled)")
+        if "sampled" in given
+        else ("sampled + 1", "sampled")
     )
+    others = f"whole numbers from 0 to {beaten}"
     diverged = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
-    fill, numbered = (
-        "fill in or drop such rows",
-        "items are numbered from 0; subtract 1 if yours start at 1",
-    )
+    numbered = "items are numbered from 0; subtract 1 if yours start at 1"
+    together = "better and tied together are at most sampled"
     grades = "drop rows of 0; grades count in full rankings (use unsample.exact)"
-    last = given.get("items", largest) - 1
+    last, left = given.get("items", largest) - 1, sampled - columns.get("better", 0)
     rules = {
         "target": _Rule("true or false (or 1 and 0)", low=0, most=1),
         "score": _Rule("numbers", ScoreError, diverged, step=None),
         # A half is the mean of the best and the worst rank among ties.
         "rank": _Rule(f"whole or half numbers from 1 to {own}", RankError, "", 1, sampled + 1, 0.5),
         "better": _Rule(others, RankError, "", 0, sampled),
-        "tied": _Rule(
-            others,
-            RankError,
-            "better and tied together are at most sampled",
-            0,
-            sampled - columns.get("better", 0),
-        ),
+        "tied": _Rule(others, RankError, together, 0, left),
         "count": _Rule("whole numbers of at least 0", RankError, "", 0, 2.0**53),
         "relevance": _Rule("1 where ranks are sampled", InputError, grades, 1, 1),
-        **dict.fromkeys(LISTS, _Rule("a list in every row", hint=fill)),
     }
     if layout.rows == "full ranks":
         rules["relevance"] = _Rule("numbers of at least 0", InputError, "", 0, 1e100, None)
     if layout.rows == "negatives":
-        rules["item"] = _Rule(
-            f"item numbers from 0 to {last} (items - 1)", InputError, numbered, 0, last
-        )
+        text = f"item numbers from 0 to {last} (items - 1)"
+        rules["item"] = _Rule(text, InputError, numbered, 0, last)
     for name, low in (("items", 2), ("sampled", 1)):
         rules[name] = _Rule(f"whole numbers from {low} to {largest}", DesignError, "", low, largest)
         if name in given:
@@ -272,12 +259,11 @@ def _rules(layout: Layout, columns: Columns) -> dict[str, _Rule]:
 
 
 def _complaint(
-    rule: _Rule, role: str, layout: Layout, value: Any, source: str, place: str
+    rule: _Rule, role: str, layout: Layout, value: Any, source: str, often: int
 ) -> InputError:
     """Return the error about a value: a word in place of a number, or a wrong number."""
     text, error, hint = rule[:3]
-    number = role not in LISTS and not layout.is_name(role)
-    if number and isinstance(value, str | bool | np.bool_):
+    if not layout.is_name(role) and isinstance(value, str | bool | np.bool_):
         if re.fullmatch(rf"{NUMBER}|(?i:nan)|\s*", str(value)):
             value = None if str(value).strip().lower() in ("nan", "") else float(value)
         elif role not in ("target", "score"):
@@ -290,8 +276,8 @@ def _complaint(
     missing = plain is None or plain == "" or plain != plain  # noqa: PLR0124 - NaN
     got = "no value" if missing else repr(plain)
     return error(
-        f"column {layout.columns[role]!r} of {source} must hold {text}, got {got}{place}"
-        + (f"; {hint}" if hint else "")
+        f"column {layout.columns[role]!r} of {source} must hold {text}, got {got} in {often:,} "
+        f"row{'s' if often > 1 else ''}" + (f"; {hint}" if hint else "")
     )
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from unsample._checks import check_choice
-from unsample.errors import DesignError, FileError, InputError, UnsampleWarning
+from unsample.errors import DesignError, InputError, RankError, UnsampleWarning
 from unsample.evidence import (
     NEGATIVES,
     ItemCounts,
@@ -23,6 +23,7 @@ from unsample.evidence import (
     numbered,
     say_halves,
 )
+from unsample.tables._counts import as_table, is_complete, of_table
 from unsample.tables._layout import (
     MODELS,
     ROLES,
@@ -30,24 +31,15 @@ from unsample.tables._layout import (
     Asked,
     Columns,
     Layout,
-    Place,
     Read,
     as_names,
     checked,
     find_layout,
 )
-from unsample.tables._sources import Part, Spark, Table, in_engine, open_source
+from unsample.tables._plain import read_ranks
+from unsample.tables._sources import Table, opened
 from unsample.tables._sql import COUNTS, Query
-from unsample.tables._targets import (
-    as_table,
-    copies,
-    count_rows,
-    is_complete,
-    of_table,
-    ranked,
-    repeated,
-    targets_of,
-)
+from unsample.tables._targets import counts_of, ranks_of, repeated, targets_of, tied_with
 
 #: More models than this are not counted side by side in one row a user.
 _MOST_COLUMNS = 8
@@ -66,7 +58,7 @@ def read_counts(
     negatives: str = "own",
     runs: bool = False,
 ) -> ModelCounts:
-    """Count the ranks in a table, inside the engine that holds it where there is one.
+    """Count the ranks in a table, inside the engine that holds it.
 
     Parameters
     ----------
@@ -104,8 +96,11 @@ def read_counts(
     """
     shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
     asked = Asked.of(items, sampled, read, by, replacement, filtered, shared, runs=runs)
-    with _opened(source, asked) as reading:
-        return reading.counts(pair)
+    if find_spec("duckdb") is None:
+        return ModelCounts.of_targets(read_ranks(source, asked), pair=pair)
+    with _opened(source, asked) as table:
+        before = _counted_before(table, asked)
+        return _Reading.of(table, asked).counts(pair) if before is None else before
 
 
 def read_data_sets(
@@ -117,14 +112,12 @@ def read_data_sets(
     """
     shared, pair = options.pop("negatives") == "shared", options.pop("pair")
     asked = Asked.of(items, sampled, read, across, shared=shared, **options)
-    with _opened(source, asked, by) as whole:
-        if whole.counted is not None:
+    with _opened(source, asked, by) as table:
+        if _counted_before(table, asked) is not None:
             raise InputError("across must be a column of ranks, got a table of counts")
-        names = list(whole.counts(False))
-        layout = _layout_of(whole.table, replace(asked, by=by))
-        return {
-            name: _Reading(whole.table.only(across, name), layout).counts(pair) for name in names
-        }
+        names = np.unique(_Reading.of(table, replace(asked, runs=False)).rows["model"]).tolist()
+        mine = replace(asked, by=by)
+        return {name: _Reading.of(table.only(across, name), mine).counts(pair) for name in names}
 
 
 def read_targets(
@@ -133,19 +126,21 @@ def read_targets(
     items: int | None = None,
     sampled: int | None = None,
     read: Read = Read(),  # noqa: B008 - frozen
-    by: str | None = None,
     replacement: bool = True,
     filtered: bool = False,
     negatives: str = "own",
-) -> dict[str, Targets | RankCounts]:
-    """Read a table target by target, where it has them; the parameters are those of `read_counts`.
+) -> Targets | ModelCounts:
+    """Read a table target by target; the parameters are those of `read_counts`.
 
-    Saved counts, tables of counts, and lists that do not hold all relevant items come as counts.
+    Saved counts and tables of counts have no targets, and come as they are.
     """
     shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
-    asked = Asked.of(items, sampled, read, by, replacement, filtered, shared)
-    with _opened(source, asked) as reading:
-        return reading.targets()
+    asked = Asked.of(items, sampled, read, None, replacement, filtered, shared)
+    if find_spec("duckdb") is None:
+        return read_ranks(source, asked)[""]
+    with _opened(source, asked) as table:
+        before = _counted_before(table, asked)
+        return _Reading.of(table, asked).targets()[""] if before is None else before
 
 
 def read_full_ranks(source: Any, *, items: Any = None, rng: Any = 0) -> Targets:
@@ -154,18 +149,19 @@ def read_full_ranks(source: Any, *, items: Any = None, rng: Any = 0) -> Targets:
     Half ranks are ties, placed at random. What the ranks must be is left to `unsample.exact`.
     """
     asked = Asked.of(items, None, Read(rng=rng), kind="full ranks")
-    with _opened(source, asked) as reading:
-        rows = ranked(repeated(reading.rows()), asked)
+    with _opened(source, asked) as table:
+        rows = repeated(_Reading.of(table, asked).single())
     sizes: Any = asked.given.get("items", rows.get("items"))
     sizes = np.broadcast_to(sizes, len(rows["rank"])).astype(np.int64)
-    grades = rows.get("relevance")
-    return Targets(rows["rank"], sizes, sizes - 1, rows.get("user"), False, relevance=grades)
+    users, grades = rows.get("user"), rows.get("relevance")
+    return Targets(ranks_of(rows, asked), sizes, sizes - 1, users, False, relevance=grades)
 
 
 def read_pairs(source: Any, *, items: int, columns: Mapping[str, str] | None = None) -> Columns:
     """Read rows of ``user`` and ``item`` (a number from 0 to items - 1), and maybe ``target``."""
-    with _opened(source, Asked.of(items, None, Read(columns), kind="negatives")) as reading:
-        rows = reading.rows()
+    asked = Asked.of(items, None, Read(columns), kind="negatives")
+    with _opened(source, asked) as table:
+        rows = _Reading.of(table, asked).single()
     return {**rows, "item": rows["item"].astype(np.int64)}
 
 
@@ -184,275 +180,158 @@ def counts_of_partition(frame: Any, **options: Any) -> Any:
 
 
 @contextmanager
-def _opened(source: Any, asked: Asked, *more: str) -> Iterator[_Reading]:
-    """Give a source as it is to be read, as long as it is."""
-    with ExitStack() as stack:
-        named = [*(asked.read.columns or {}).values(), *([asked.by] if asked.by else [])]
-        wanted = (*ROLES, *MODELS, *COUNTS, "weight", *named, *more)
-        table = open_source(source, wanted, stack)
-        stack.enter_context(table.told())
-        before = _counted_before(table, asked)
-        layout = _layout_of(table, asked) if before is None else Layout("ranks", {}, asked)
-        if layout.scored and table.engine is None:
-            table = in_engine(table, stack)
-        yield _Reading(table, layout, before)
+def _opened(source: Any, asked: Asked, *more: str) -> Iterator[Table]:
+    """Give the columns of a source that may be asked for, as a table."""
+    named = [*(asked.read.columns or {}).values(), *([asked.by] if asked.by else [])]
+    with opened(source, (*ROLES, *MODELS, *COUNTS, "weight", *named, *more)) as table:
+        yield table
 
 
 def _counted_before(table: Table, asked: Asked) -> ModelCounts | None:
     """Return counts that were saved, or that the query of `sql` made."""
-    first, engine = table.parts[0], table.engine
-    if "format" in first.arrays:
+    if table.saved is not None:
         if asked.given or asked.by or asked.read.columns or asked.read.rows:
             raise InputError(
                 f"by, items, sampled and read must be left out with {table.name}, which holds "
                 "saved counts and so knows its designs"
             )
-        return ModelCounts({"": RankCounts.from_arrays(first.arrays, table.name)}, {})
-    if not {*COUNTS} <= {*first.kinds}:
+        return ModelCounts({"": RankCounts.from_arrays(table.saved, table.name)}, {})
+    if not {*COUNTS} <= {*table.kinds}:
         return None
-    if engine is None:
-        return of_table({name: first.arrays[name].astype(object) for name in COUNTS}, asked)
-    names = ", ".join(map(engine.dialect.name, COUNTS))
-    rows = " UNION ALL ".join(f"SELECT {names} FROM {part.rows}" for part in table.parts)
-    return of_table(engine.ask(rows), asked)
-
-
-def _layout_of(table: Table, asked: Asked) -> Layout:
-    """Return the layout of the first part; all parts must have its columns."""
-    layouts = {
-        part.name: find_layout(list(part.kinds), part.name, asked, part.hint)
-        for part in table.parts
-    }
-    name, first = next(iter(layouts.items()))
-    for other, layout in layouts.items():
-        for has, one, lacks, two in ((name, first, other, layout), (other, layout, name, first)):
-            for role, column in one.columns.items():
-                if role not in (*two.columns, "unasked"):
-                    raise FileError(f"{lacks} has no column {column!r}, which {has} has")
-    known = [role for role in first.columns if all(role in each for each in layouts.values())]
-    return replace(first, columns={role: first.columns[role] for role in known})
+    names = ", ".join(map(table.engine.dialect.name, COUNTS))
+    return of_table(table.engine.ask(f"SELECT {names} FROM {table.rows}"), asked)
 
 
 @dataclass
 class _Reading:
-    """A table that is opened, and what is asked of it."""
+    """A table whose rows were found to be good, and what is asked of it."""
 
     table: Table
     layout: Layout
-    counted: ModelCounts | None = None
+    query: Query
+    #: The distinct rows; ``count`` is how many targets each stands for.
+    rows: Columns
 
-    def rows(self) -> Columns:
-        """Return the checked rows, one by one."""
-        columns, engine, parts = self.layout.columns, self.table.engine, []
-        for part in self.table.parts:
-            raw = {role: part.arrays.get(column, np.empty(0)) for role, column in columns.items()}
-            if engine is not None:
-                quoted = {engine.dialect.name(role): role for role in columns}
-                named = (
-                    f"{engine.dialect.name(columns[r])} AS {name}" for name, r in quoted.items()
-                )
-                raw = engine.ask(f"SELECT {', '.join(named)} FROM {part.rows}")
-            parts.append(checked(raw, self.layout, partial(_first_in, part)))
-        found = {role: np.concatenate([part[role] for part in parts]) for role in parts[0]}
-        if not all(map(len, found.values())):
-            raise InputError(f"{self.table.name} has no rows")
-        return by_run(_noticed(found, self.layout, self.table.name))
+    @classmethod
+    def of(cls, table: Table, asked: Asked) -> _Reading:
+        """Check the distinct rows of a table."""
+        layout = find_layout(list(table.kinds), table.name, asked, table.hint)
+        engine, rows = table.engine, table.rows
+        columns = dict.fromkeys(layout.columns.values())
+        quoted = ", ".join(map(engine.dialect.name, columns))
+        if table.slow and ("user" in layout or layout.scored):
+            rows = engine.keep("rows", f"SELECT {quoted} FROM {rows}")
+        kinds = {role: table.kinds[column] for role, column in layout.columns.items()}
+        query = Query(layout, kinds, engine.dialect, rows)
+        raw = engine.ask(query.distinct())
+        times = raw.pop("times").astype(np.int64)
+        if not len(times):
+            raise InputError(f"{table.name} has no rows")
+        found = checked(raw, times, layout, table.name)
+        found["count"] = times * found.get("count", 1)
+        _notice(found, times, layout, table.name)
+        return cls(table, layout, query, _by_run(found))
 
-    def targets(self) -> dict[str, Targets | RankCounts]:
-        """Return targets one by one where the table has them."""
-        if self.counted is not None:
-            return dict(self.counted)
-        rows = _Counting(self).targets() if self.layout.scored else self.rows()
+    @property
+    def asked(self) -> Asked:
+        """Return what is asked of the table."""
+        return self.layout.asked
+
+    def single(self) -> Columns:
+        """Return the rows one by one."""
+        found = self.table.engine.ask(self.query.plain())
+        return _by_run({role: _plain(role, each, self.layout) for role, each in found.items()})
+
+    def targets(self) -> dict[str, Targets]:
+        """Return the targets of each model, one by one."""
+        rows = self._compared() if self.layout.scored else self.single()
         found = targets_of(rows, self.layout)
         return {
-            name: each.counts
-            if each.lowest is not None
-            else replace(each, shared=self._shared(each.sampled))
-            for name, each in found.items()
+            name: replace(each, shared=self._shared(each.sampled)) for name, each in found.items()
         }
 
-    def _shared(self, sampled: Any) -> ItemCounts | None:
-        return (
-            ItemCounts.without_outcomes(int(np.max(sampled))) if self.layout.asked.shared else None
-        )
-
     def counts(self, pair: bool) -> ModelCounts:
-        """Return the counts, and those of pairs of models if asked for."""
-        if self.counted is not None:
-            return self.counted
-        items: dict[str, ItemCounts] = {}
-        if self.table.engine is None:
-            found = count_rows(self.rows(), self.layout, pair=pair)
+        """Return the counts, by the quickest query that tells them; pairs if asked for."""
+        layout, given, items = self.layout, self.asked.given, {}
+        if "user" not in layout and not layout.scored:
+            found = ModelCounts(counts_of(self.rows, layout), {})
         else:
-            found, items = _Counting(self).counts(pair)
+            self._prepare()
+            table = None
+            # Places among all items follow from ranks one by one, and so do those in lists.
+            full = not self.asked.replacement and given.get("sampled") == given.get("items", 0) - 1
+            if not full and not (layout.scored and self.asked.filtered):
+                table = self._counted(pair)
+            if table is None:
+                found = ModelCounts.of_targets(self.targets(), pair=pair)
+            else:
+                found = of_table(table, self.asked)
+                items = self._items() if self.asked.shared and "item" in layout else {}
         models = {
             name: replace(each, shared=items.get(name) or self._shared(each.sampled))
             for name, each in found.items()
         }
         return ModelCounts(models, found.between)
 
+    def _shared(self, sampled: Any) -> ItemCounts | None:
+        return ItemCounts.without_outcomes(int(np.max(sampled))) if self.asked.shared else None
 
-def _first_in(part: Part, rows: list[int]) -> Place:
-    return min(rows), part.name, part.place(min(rows))
-
-
-def _noticed(rows: Columns, layout: Layout, name: str) -> Columns:
-    """Warn of half ranks, and of a column by which models may be meant, in equally many rows."""
-    times = rows.get("times", np.ones(len(next(iter(rows.values())))))
-    if "rank" in rows:
-        ties = check_ties(layout.asked.read.ties, whole=True)
-        say_halves(int(times[rows["rank"] % 1 > 0].sum()), ties)
-    if "unasked" in rows:
-        column = layout.columns["unasked"]
-        models, place = np.unique(rows["unasked"], return_inverse=True)
-        size = np.bincount(place.reshape(-1), times)
-        if len(models) > 1 and (size == size[0]).all():
-            warnings.warn(
-                f"column {column!r} of {name} has {len(models)} values, each in {size[0]:,.0f} "
-                "rows: the models are pooled as if they were one; to tell them apart, pass "
-                f"by={column!r}",
-                UnsampleWarning,
-                stacklevel=2,
-            )
-    return {role: values for role, values in rows.items() if role != "unasked"}
-
-
-def by_run(rows: Columns) -> Columns:
-    """Return rows whose models are told apart by their runs."""
-    if "run" not in rows:
-        return rows
-    rest = {role: values for role, values in rows.items() if role != "run"}
-    joined = [RUN_OF.join(pair) for pair in zip(rows["model"], rows["run"], strict=True)]
-    return rest | {"model": np.array(joined, dtype=np.str_)}
-
-
-class _Counting:
-    """A table in its engine, whose distinct rows are checked first."""
-
-    def __init__(self, reading: _Reading) -> None:
-        self.reading, self.table, self.layout = reading, reading.table, reading.layout
-        assert self.table.engine is not None
-        self.engine = self.table.engine
-        columns, parts = self.layout.columns, self.table.parts
-        quoted = ", ".join(map(self.engine.dialect.name, dict.fromkeys(columns.values())))
-        each = " UNION ALL ".join(f"SELECT {quoted} FROM {part.rows}" for part in parts)
-        rows = self.table.whole or f"({each}) AS t"
-        self.alone = "user" not in self.layout and not self.layout.scored
-        if self.table.slow and not self.alone:
-            rows = self.engine.keep("rows", f"SELECT {quoted} FROM {rows}")
-        kinds = {}
-        for role, column in columns.items():
-            found = {part.kinds[column] for part in parts}
-            # Numbers take the widest type among the files; names become text.
-            widest = "real" if found <= {"whole", "real"} else "text"
-            kinds[role] = found.pop() if len(found) == 1 else widest
-        self.query = Query(self.layout, kinds, self.engine.dialect, rows)
-        raw = self.engine.ask(self.query.distinct())
-        self.times = raw.pop("times").astype(np.int64)
-        if not len(self.times):
-            raise InputError(f"{self.table.name} has no rows")
-        clean = checked(raw, self.layout, partial(self._first, raw))
-        clean = _noticed(clean | {"times": self.times}, self.layout, self.table.name)
-        clean["count"] = clean.pop("times") * clean.get("count", 1)
-        self.rows = by_run(clean)
-
-    def _first(self, raw: Columns, bad: list[int]) -> Place:
-        """Return the first of some distinct rows, the file in which it occurs, and where."""
-        times = self.times[bad[0]]
-        if isinstance(self.engine, Spark):  # its rows have no order
-            return bad[0], self.table.name, f" in {times:,} row{'s' if times > 1 else ''}"
-        same = " AND ".join(f"{self.query.raw(role)} IS NOT DISTINCT FROM ?" for role in raw)
-        for part in self.table.parts:
-            rows = f"SELECT *, ROW_NUMBER() OVER () - 1 AS unsample_row FROM {part.rows}"
-            first = f"SELECT MIN(unsample_row) AS first FROM ({rows}) AS r WHERE {same}"
-            found = {}
-            for row in bad:
-                values = [each[row : row + 1].tolist()[0] for each in raw.values()]
-                (place,) = self.engine.ask(first, values)["first"].tolist()
-                if place is not None:
-                    found[int(place)] = row
-            if found:
-                return found[min(found)], part.name, part.place(min(found))
-        return bad[0], self.table.name, ""
-
-    def counts(self, pair: bool) -> tuple[ModelCounts, dict[str, ItemCounts]]:
-        """Return the counts, by the quickest query that tells them, and those of shared items."""
-        layout, asked, rows, given = (
-            self.layout,
-            self.layout.asked,
-            self.rows,
-            self.layout.asked.given,
-        )
-        if self.alone:
-            return count_rows(rows, layout, pair=False), {}
+    def _counted(self, pair: bool) -> Columns | None:
+        """Return the table of counts; None if the targets are needed one by one."""
         forms: list[list[str] | None] = [None]
-        if layout.scored:
-            self._compare()
-        else:
-            tied = rows["tied"] > 0 if "tied" in rows else rows["rank"] % 1 > 0
-            if asked.read.ties == "random":
-                copies(rows["count"][tied])
-            if not tied.any():
-                self.query = replace(self.query, tied=False)
-            models = np.unique(rows["model"]).tolist() if "model" in rows else [""]
-            plain = layout.rows == "ranks" and "count" not in layout and not tied.any()
-            if plain and {"items", "sampled"} <= given.keys() and len(models) <= _MOST_COLUMNS:
-                forms = [models, None]
-        # Places among all items follow from ranks, and lists are made samples, one by one.
-        full = not asked.replacement and given.get("sampled") == given.get("items", 0) - 1
-        for models in () if full or (layout.scored and asked.filtered) else forms:
-            found = self.engine.ask(self.query.counts(pair=pair, models=models))
-            if is_complete(found):
-                return of_table(found, asked), self._items() if asked.shared else {}
-        single = self.targets() if layout.scored else self.reading.rows()
-        return count_rows(single, layout, pair=pair), {}
+        if not self.layout.scored:
+            self.query = replace(self.query, tied=bool(tied_with(self.rows).any()))
+            models = np.unique(self.rows["model"]).tolist() if "model" in self.rows else [""]
+            plain = self.layout.rows == "ranks" and "count" not in self.layout
+            one = plain and not self.query.tied and {"items", "sampled"} <= self.asked.given.keys()
+            forms = [models, None] if one and len(models) <= _MOST_COLUMNS else forms
+        for side_by_side in forms:
+            table = self.table.engine.ask(self.query.counts(pair=pair, models=side_by_side))
+            if is_complete(table):
+                return table
+        return None
 
-    def targets(self) -> Columns:
-        """Return the targets of scored rows or lists, one by one."""
-        self._compare()
-        rows = self.engine.ask(f"SELECT * FROM {self.query.stored}")
+    # -- scored rows -----------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Store how scored targets compare, and refuse users without a target or other items."""
+        if not self.layout.scored or self.query.stored:
+            return
+        engine, name, told = self.table.engine, self.table.name, self.asked.given.get("sampled")
+        lost = "SELECT who FROM given GROUP BY model, who HAVING MAX(target) = 0 LIMIT 1"
+        for who in engine.ask(self.query.text(lost))["who"]:
+            raise InputError(
+                f"each user of {name} must have a target, user {str(who)!r} has none; set "
+                f"{self.layout.columns['target']!r} in the row of the target"
+            )
+        stored = engine.keep("targets", self.query.text("SELECT * FROM targets"))
+        self.query = replace(self.query, stored=stored)
+        wrong = f"sampled < 1 OR sampled <> {'sampled' if told is None else told}"
+        wrong = f"SELECT who, sampled FROM {stored} WHERE {wrong} ORDER BY model, who LIMIT 1"
+        found = engine.ask(wrong)
+        for who, others in zip(found["who"], found["sampled"], strict=True):
+            user = f"user {str(who)!r}"
+            raise DesignError(
+                f"sampled is {told} by argument, but {user} of {name} has {others} rows besides "
+                "the target's; leave sampled out to take it from the rows"
+                if others
+                else f"each target of {name} must be compared with at least one other item, {user} "
+                "has the target's row alone"
+            )
+
+    def _compared(self) -> Columns:
+        """Return how each target of scored rows compares with its user's other items."""
+        self._prepare()
+        rows = self.table.engine.ask(f"SELECT * FROM {self.query.stored}")
         rows["user"] = rows.pop("who")
         return {
             role: as_names(values) if role in ("model", "user", "name") else values.astype(float)
             for role, values in rows.items()
         }
 
-    def _compare(self) -> None:
-        """Store what was compared, and refuse users who have no target among other items."""
-        if self.query.stored:
-            return
-        name, given, lists = self.table.name, self.layout.asked.given, self.layout.rows == "lists"
-        if not lists:
-            lost = "SELECT who FROM given GROUP BY model, who HAVING MAX(target) = 0 LIMIT 1"
-            for who in self.engine.ask(self.query.text(lost))["who"]:
-                raise InputError(
-                    f"each user of {name} must have a target, user {str(who)!r} has none; set "
-                    f"{self.layout.columns['target']!r} in the row of the target"
-                )
-        stored = self.engine.keep("targets", self.query.text("SELECT * FROM targets"))
-        self.query = replace(self.query, stored=stored)
-        told = given.get("sampled", "sampled")
-        wrong = "better > sampled" if lists else f"sampled < 1 OR sampled <> {told}"
-        wrong = f"SELECT * FROM {stored} WHERE {wrong} ORDER BY model, who LIMIT 1"
-        found = {key: values[0] for key, values in self.engine.ask(wrong).items() if len(values)}
-        if not found:
-            return
-        who, others = f"user {str(found['who'])!r}", int(found["sampled"])
-        said = f"sampled is {told} by argument, but {who} of {name} has {others} rows besides the "
-        said += "target's; leave sampled out to take it from the rows"
-        if not others:
-            said = f"each target of {name} must be compared with at least one other item, {who} "
-            said += "has the target's row alone"
-        if lists:
-            said = f"sampled must be at least the other items of a list, got {others}, but "
-            said += f"{int(found['better'])} come before a relevant item of {name}"
-        raise DesignError(said)
-
     def _items(self) -> dict[str, ItemCounts]:
         """Return which items beat targets at which ranks, where all targets met the same items."""
-        if "item" not in self.layout:
-            return {}
-        rows, found = self.engine.ask(self.query.outcomes()), {}
+        rows, found = self.table.engine.ask(self.query.outcomes()), {}
         for name in np.unique(rows["model"].astype(np.str_)).tolist():
             mine = {key: values[rows["model"] == name] for key, values in rows.items()}
             item, place = np.unique(mine.pop("item").astype(np.str_), return_inverse=True)
@@ -466,3 +345,42 @@ class _Counting:
                     len(item), numbered(item)[place.reshape(-1)][beaten], **kept
                 )
         return found
+
+
+def _plain(role: str, values: Any, layout: Layout) -> Any:
+    """Return checked values as names or numbers."""
+    return as_names(values) if layout.is_name(role) else values.astype(np.float64)
+
+
+def _by_run(rows: Columns) -> Columns:
+    """Return rows whose models are told apart by their runs."""
+    rest = {role: values for role, values in rows.items() if role not in ("run", "unasked")}
+    if "run" in rows:
+        joined = [RUN_OF.join(pair) for pair in zip(rows["model"], rows["run"], strict=True)]
+        rest["model"] = np.array(joined, dtype=np.str_)
+    return rest
+
+
+def _notice(rows: Columns, times: Any, layout: Layout, name: str) -> None:
+    """Say what is allowed but may not be meant, and refuse ties that are counted as one."""
+    ties = check_ties(layout.asked.read.ties, whole=True)
+    if layout.rows in ("ranks", "comparisons", "full ranks"):
+        tied = tied_with(rows) > 0
+        if ties == "random" and "count" in layout and (rows["count"] > times)[tied].any():
+            raise RankError(
+                f"ties of {name} must stand in rows of their own to be broken at random, got some "
+                "with a count; use ties='optimistic' or 'pessimistic', or a row for each target"
+            )
+        say_halves(int(times[tied].sum()) if "rank" in rows else 0, ties)
+    if "unasked" in rows:
+        column = layout.columns["unasked"]
+        models, place = np.unique(rows["unasked"], return_inverse=True)
+        size = np.bincount(place.reshape(-1), times)
+        if len(models) > 1 and (size == size[0]).all():
+            warnings.warn(
+                f"column {column!r} of {name} has {len(models)} values, each in {size[0]:,.0f} "
+                "rows: the models are pooled as if they were one; to tell them apart, pass "
+                f"by={column!r}",
+                UnsampleWarning,
+                stacklevel=2,
+            )

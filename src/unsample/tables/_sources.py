@@ -1,21 +1,16 @@
-"""What a source stands for: files and frames in DuckDB, Spark's own tables, or plain arrays."""
+"""What a source stands for: files, frames and arrays in DuckDB, or a table of Spark."""
 
 from __future__ import annotations
 
 import csv
 import glob
-import json
 import os
 import shutil
 import sys
 import tempfile
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
-from importlib.util import find_spec
-from itertools import islice
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +20,19 @@ from unsample._archives import DAMAGED, open_plain, read_arrays
 from unsample._checks import import_extra
 from unsample._files import find_files, is_file
 from unsample.errors import FileError, InputError, UnsampleError
-from unsample.tables._layout import Columns, as_names
+from unsample.tables._layout import Columns
 from unsample.tables._sql import DIALECTS
 
 #: Ending of a name -> its format; other names (``.txt``) leave it to the content.
 _ENDINGS = {
-    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
+    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
     ".parquet": "parquet", ".pq": "parquet", ".npz": "npz",
 }  # fmt: skip
 _MARKS = {b"PAR1": "parquet", b"PK\x03\x04": "npz", b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
 _BOM = b"\xef\xbb\xbf"
+#: Of more keys in JSON than this, only those that may be asked for are read.
+_FEW_KEYS = 100
 #: The column that names the model of each of several files.
 FILE_MODEL = "unsample_model"
 _NO_SOURCE = (
@@ -45,66 +42,27 @@ _NO_SOURCE = (
 
 
 @dataclass(frozen=True)
-class Part:
-    """Rows that have a place of their own: a file, a frame, or arrays."""
-
-    name: str
-    #: The kind of each column, and what can stand behind FROM; or the columns themselves.
-    kinds: Mapping[str, str]
-    rows: str = ""
-    arrays: Columns = field(default_factory=dict)
-    #: The lines of a text's rows, which it refuses with a message if they cannot be read.
-    lines: Callable[[], Iterator[int]] | None = None
-    hint: str = ""
-
-    def place(self, row: int) -> str:
-        """Return where a row is, counted from 0."""
-        if self.lines is None:
-            return f" in row {row + 1}"
-        return f" in line {next(islice(self.lines(), row, None))}"
-
-
-@dataclass(frozen=True)
 class Table:
-    """The parts of a table, and the engine that counts them; None for arrays."""
+    """Rows in an engine: what can stand behind FROM, and the kind of each column."""
 
     name: str
-    parts: Sequence[Part]
-    engine: DuckDB | Spark | None = None
-    #: All rows, where the engine has one name for them; and whether reading them twice is slow.
-    whole: str | None = None
+    engine: DuckDB | Spark
+    rows: str
+    kinds: Mapping[str, str]
+    #: Whether reading the rows twice is slow, or cannot be done at a time.
     slow: bool = False
+    #: What a missing column may come from.
+    hint: str = ""
+    #: Counts that were saved in place of rows.
+    saved: Columns | None = None
 
     def only(self, column: str, value: str) -> Table:
-        """Return the rows that have this value in a column."""
-        if self.engine is None:
-            (part,) = self.parts
-            mine = as_names(part.arrays[column]) == value
-            return replace(
-                self, parts=[replace(part, arrays={n: v[mine] for n, v in part.arrays.items()})]
-            )
+        """Return the rows that have this value, as it is written, in a column."""
         name, text = self.engine.dialect.name(column), value.replace("'", "''")
-        real = "real" in {part.kinds[column] for part in self.parts}
-        as_text = f"CAST({name} AS {self.engine.dialect.text}) = '{text}'"
-        where = f"WHERE {f'{name} = {text}' if real else as_text}"
-        parts = [replace(p, rows=f"(SELECT * FROM {p.rows} {where})") for p in self.parts]
-        whole = self.whole and f"(SELECT * FROM {self.whole} {where}) AS t"
-        return replace(self, parts=parts, whole=whole)
-
-    @contextmanager
-    def told(self) -> Iterator[None]:
-        """Say what is wrong with a file that the engine cannot read."""
-        problem = ""
-        failures: tuple[type[Exception], ...] = self.engine.failures if self.engine else ()
-        try:
-            yield
-        except failures as failure:
-            problem = str(failure).strip().splitlines()[0]
-        if problem:
-            # The engine's own error would keep its connection alive.
-            for part in self.parts:
-                deque(part.lines() if part.lines else (), 0)
-            raise FileError(f"cannot read {self.name}: {problem}")
+        kind = self.engine.dialect.text
+        same = f"{name} = {text}" if self.kinds[column] == "real" else ""
+        where = same or f"CAST({name} AS {kind}) = '{text}'"
+        return replace(self, rows=f"(SELECT * FROM {self.rows} WHERE {where}) AS t")
 
 
 def is_table(value: object) -> bool:
@@ -119,48 +77,54 @@ def _is_path(value: object) -> bool:
     return isinstance(value, str | os.PathLike)
 
 
-def open_source(source: Any, wanted: Sequence[str], stack: ExitStack) -> Table:
-    """Return the table that a source stands for; of frames, the columns that are ``wanted``.
+@contextmanager
+def opened(source: Any, wanted: Sequence[str]) -> Iterator[Table]:
+    """Give the table that a source stands for; of frames, the columns that are ``wanted``.
 
-    What must be cleaned up after reading goes onto the ``stack``.
+    What cannot be read is refused in one line, whenever it is found out.
     """
-    if isinstance(source, Mapping) and source and all(map(_is_path, source.values())):
-        return _open_models(source, wanted, stack)
-    if isinstance(source, Mapping):
-        return _of_arrays("the table", {str(key): np.asarray(each) for key, each in source.items()})
     if not is_table(source) or type(source).__module__.startswith("dask"):
         raise InputError(_NO_SOURCE.format(type(source).__name__))
-    if type(source).__module__.startswith("pyspark."):
-        view, kinds = f"unsample_{os.urandom(8).hex()}", {c: _kind(t) for c, t in source.dtypes}
-        source.createOrReplaceTempView(view)
-        stack.callback(source.sparkSession.catalog.dropTempView, view)
-        part = Part("the frame", kinds, view)
-        return Table(part.name, [part], Spark(source.sparkSession), view)
-    if _is_path(source) or isinstance(source, list | tuple):
-        paths = [source] if _is_path(source) else source
-        return _open_files([os.fspath(path) for path in paths], wanted, stack)
-    return _open_frame(source, wanted, stack)
+    files = {"": [source]} if _is_path(source) else {"": source}
+    named = isinstance(source, Mapping) and source and all(map(_is_path, source.values()))
+    if named:
+        files = {str(model): [path] for model, path in source.items()}
+    with ExitStack() as stack:
+        if type(source).__module__.startswith("pyspark."):
+            yield _of_spark(source, stack)
+            return
+        duck, name, why = DuckDB(stack), "the table", ""
+        failures: tuple[type[Exception], ...] = (*DAMAGED, csv.Error, *duck.failures)
+        try:
+            if named or isinstance(files[""], list | tuple):
+                paths = [os.fspath(path) for each in files.values() for path in each]
+                name = ", ".join(map(repr, paths)).replace("'-'", "standard input")
+                yield _of_files(duck, name, files, wanted, stack)
+            elif isinstance(source, Mapping):
+                arrays = {str(key): np.asarray(each) for key, each in source.items()}
+                yield _of_arrays(duck, name, arrays)
+            else:
+                yield _of_frame(duck, source, wanted)
+        except UnsampleError:
+            raise
+        except UnicodeDecodeError:
+            why = "is not UTF-8 text; it may be truncated, compressed or of another format"
+        except failures as failure:
+            said = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
+            why = f"cannot be read: {_in_one_line(said)}"
+        # The engine's own error would keep its connection alive.
+        if why:
+            raise FileError(f"{name} {why}")
 
 
-def _of_arrays(name: str, arrays: Columns, lines: Any = None) -> Table:
-    sizes = {values.size for values in arrays.values()} - {1} or {1}
-    if "format" not in arrays:  # these are saved counts
-        if len(sizes) > 1 or any(values.ndim > 1 for values in arrays.values()):
-            shapes = ", ".join(f"{key} {values.shape}" for key, values in arrays.items())
-            raise FileError(
-                f"the arrays of {name} must be one-dimensional and equally long, or single values, "
-                f"got {shapes}"
-            )
-        (size,) = sizes
-        arrays = {key: np.broadcast_to(each.reshape(-1), size) for key, each in arrays.items()}
-    return Table(name, [Part(name, dict.fromkeys(arrays, ""), arrays=arrays, lines=lines)])
-
-
-def in_engine(table: Table, stack: ExitStack) -> Table:
-    """Return arrays as a table of DuckDB."""
-    duck, (part,) = DuckDB(stack), table.parts
-    duck.connection.register("frame", {k: np.ascontiguousarray(v) for k, v in part.arrays.items()})
-    return Table(table.name, [Part(part.name, duck.kinds("frame"), "frame")], duck, "frame")
+def _in_one_line(failure: str) -> str:
+    """Return what an engine says before it gives advice on its own options."""
+    lines = []
+    for line in failure.splitlines():
+        if line.startswith(("Possible", "Try ", "LINE ", "  file =")):
+            break
+        lines.append(line.strip())
+    return " ".join(filter(None, lines))[:300]
 
 
 # -- engines -------------------------------------------------------------------------------------
@@ -191,9 +155,9 @@ class DuckDB:
         self.connection.close()
         self.connection = None
 
-    def ask(self, query: str, values: Sequence[Any] = ()) -> Columns:
+    def ask(self, query: str) -> Columns:
         """Return the columns of a query's result."""
-        found = self.connection.execute(query, list(values)).fetchnumpy()
+        found = self.connection.execute(query).fetchnumpy()
         return {name: _with_nulls(each) for name, each in found.items()}
 
     def keep(self, name: str, query: str) -> str:
@@ -210,7 +174,7 @@ class DuckDB:
 class Spark:
     """A session of Spark."""
 
-    dialect, failures = DIALECTS["spark"], ()
+    dialect = DIALECTS["spark"]
 
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -238,8 +202,6 @@ def _with_nulls(values: Any) -> Any:
 def _kind(dtype: str) -> str:
     """Return what a column of this type holds, or the type where it holds no value we take."""
     upper = dtype.upper()
-    if upper.endswith("]") or upper.startswith("ARRAY"):
-        return "list"
     if upper.startswith(("VARCHAR", "ENUM", "STRING", "CHAR")):
         return "text"
     if upper.startswith(("DECIMAL", "DOUBLE", "FLOAT", "REAL")):
@@ -247,7 +209,18 @@ def _kind(dtype: str) -> str:
     return "whole" if "INT" in upper and "INTERVAL" not in upper else upper
 
 
-def _open_frame(frame: Any, wanted: Sequence[str], stack: ExitStack) -> Table:
+# -- frames and arrays ---------------------------------------------------------------------------
+
+
+def _of_spark(frame: Any, stack: ExitStack) -> Table:
+    view = f"unsample_{os.urandom(8).hex()}"
+    frame.createOrReplaceTempView(view)
+    stack.callback(frame.sparkSession.catalog.dropTempView, view)
+    kinds = {column: _kind(kind) for column, kind in frame.dtypes}
+    return Table("the frame", Spark(frame.sparkSession), view, kinds)
+
+
+def _of_frame(duck: DuckDB, frame: Any, wanted: Sequence[str]) -> Table:
     name, lazy = "the frame", hasattr(frame, "collect_schema")
     columns = list(
         frame.collect_schema() if lazy else getattr(frame, "column_names", None) or frame.columns
@@ -259,7 +232,6 @@ def _open_frame(frame: Any, wanted: Sequence[str], stack: ExitStack) -> Table:
         frame = frame.lazy().select(there).collect(engine="streaming")
     elif hasattr(frame, "iloc"):
         frame = frame[there]
-    duck = DuckDB(stack)
     try:
         duck.connection.register("frame", _Stream(frame))
         kinds = duck.kinds("frame")
@@ -267,11 +239,11 @@ def _open_frame(frame: Any, wanted: Sequence[str], stack: ExitStack) -> Table:
         if not hasattr(frame, "iloc"):
             raise InputError(_NO_SOURCE.format(type(frame).__name__)) from problem
         # Arrow is not there, or takes no columns of several types.
-        return _of_arrays(name, {str(column): frame[column].to_numpy() for column in there})
-    kinds = {str(column): kinds.get(str(column), "") for column in columns}
+        return _of_arrays(duck, name, {str(each): frame[each].to_numpy() for each in there})
     # Others may not give their rows twice at a time.
     slow = type(frame).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow")
-    return Table(name, [Part(name, kinds, "frame")], duck, "frame", slow)
+    kinds = {str(column): kinds.get(str(column), "") for column in columns}
+    return Table(name, duck, "frame", kinds, slow)
 
 
 class _Stream:
@@ -284,46 +256,67 @@ class _Stream:
         return self.frame.__arrow_c_stream__(requested_schema)
 
 
+def _of_arrays(duck: DuckDB, name: str, arrays: Columns) -> Table:
+    """Return arrays as a table; those that `RankCounts.save` wrote are kept as they are."""
+    if "format" in arrays:
+        return Table(name, duck, "", {}, saved=arrays)
+    sizes = {values.size for values in arrays.values()} - {1} or {1}
+    if len(sizes) > 1 or any(values.ndim > 1 for values in arrays.values()):
+        shapes = ", ".join(f"{key} {values.shape}" for key, values in arrays.items())
+        raise FileError(
+            f"the arrays of {name} must be one-dimensional and equally long, or single values, "
+            f"got {shapes}"
+        )
+    (size,) = sizes
+    whole = {key: np.broadcast_to(each.reshape(-1), size) for key, each in arrays.items()}
+    if size and whole:
+        duck.connection.register("frame", {k: np.ascontiguousarray(v) for k, v in whole.items()})
+        return Table(name, duck, "frame", duck.kinds("frame"))
+    raise InputError(f"{name} has no rows")
+
+
 # -- files ---------------------------------------------------------------------------------------
 
 
-def _open_files(paths: Sequence[str], wanted: Sequence[str], stack: ExitStack) -> Table:
-    files = [file for path in paths for file in _files_of(path, stack)]
-    name = files[0][1] if len(files) == 1 else ", ".join(map(repr, paths))
-    kinds = {_format_of(*file): file[1] for file in files}
-    if len(kinds) > 1:
+def _of_files(
+    duck: DuckDB,
+    name: str,
+    sources: Mapping[str, Sequence[Any]],
+    wanted: Sequence[str],
+    stack: ExitStack,
+) -> Table:
+    """Return files as one table; where they are those of models, a column names these."""
+    parts, kinds, hint = [], {}, ""
+    files = [
+        (model, *file)
+        for model, paths in sources.items()
+        for path in paths
+        for file in _files_of(os.fspath(path), stack)
+    ]
+    for model, path, label in files:
+        kind = _format_of(path, label)
+        kinds[kind] = label
+        if kind == "npz":
+            if len(files) > 1:
+                raise FileError(f"{label} must be read by itself; add up RankCounts")
+            with path.open("rb") as stream:
+                return _of_arrays(duck, label, read_arrays(stream, label))
+        if kind == "parquet":  # folders such as ``model=A`` give a column
+            rows = f"read_parquet({_literal(path)}, hive_types_autocast = false)"
+        elif kind == "json":
+            rows = _json_lines(duck, path, label, wanted, stack)
+        else:
+            rows, hint = _delimited(path, label, "\t" if kind == "tsv" else ",")
+        quoted = model.replace("'", "''")
+        column = f", '{quoted}' AS {FILE_MODEL}" if len(sources) > 1 else ""
+        parts.append(f"SELECT *{column} FROM {rows}")
+    if len(kinds) > 1 and len(sources) == 1:
         found = " and ".join(f"{file} ({kind})" for kind, file in kinds.items())
         raise FileError(f"{name} must be files of one format, got {found}; name fewer of them")
-    (kind,) = kinds
-    if kind == "npz":
-        if len(files) > 1:
-            raise FileError(f"{name} must be one NPZ file, got {len(files)}; add up RankCounts")
-        with files[0][0].open("rb") as stream:
-            return _of_arrays(name, read_arrays(stream, name))
-    if kind in ("csv", "tsv") and find_spec("duckdb") is None:  # as in a browser
-        return _Delimited(*files[0], kind).as_arrays()
-    duck = DuckDB(stack)
-    if kind == "parquet":
-        return _parquet(duck, name, files)
-    if kind == "jsonl":
-        parts = [_json_lines(duck, *file, wanted, stack) for file in files]
-    else:
-        parts = [_Delimited(*file, kind).part() for file in files]
-    return Table(name, parts, duck, slow=True)
-
-
-def _open_models(files: Mapping[str, Any], wanted: Sequence[str], stack: ExitStack) -> Table:
-    """Return the files of several models as one table, in which a column names the models."""
-    tables = {name: _open_files([os.fspath(path)], wanted, stack) for name, path in files.items()}
-    parts = []
-    for name, table in tables.items():
-        if table.engine is None:
-            raise FileError(f"{table.name} must be read by itself, for no engine reads it")
-        label = name.replace("'", "''")
-        for part in table.parts:
-            rows = f"(SELECT *, '{label}' AS {FILE_MODEL} FROM {part.rows})"
-            parts.append(replace(part, rows=rows, kinds={**part.kinds, FILE_MODEL: "text"}))
-    return Table(", ".join(files), parts, table.engine, slow=table.slow)
+    # A column that a file does not have is empty there, and refused like any other empty cell.
+    whole = f"({' UNION ALL BY NAME '.join(parts)}) AS t"
+    name = files[0][2] if len(files) == 1 else name
+    return Table(name, duck, whole, duck.kinds(whole), kinds.keys() != {"parquet"}, hint)
 
 
 def _files_of(path: str, stack: ExitStack) -> list[tuple[Path, str]]:
@@ -335,12 +328,11 @@ def _files_of(path: str, stack: ExitStack) -> list[tuple[Path, str]]:
         return [(_spooled(sys.stdin.buffer, stack), "standard input")]
     found = []
     for file in find_files(path):
-        label, place = repr(path if is_file(path) else str(file)), file
-        packed = file.suffix.lower() in _MARKS.values()
+        place, packed = file, file.suffix.lower() in _MARKS.values()
         if packed or not is_file(file):
-            with _failures_of(label), open_plain(file) as stream:
+            with open_plain(file) as stream:
                 place = _spooled(stream, stack, file.with_suffix("").suffix if packed else "")
-        found.append((place, label))
+        found.append((place, repr(path if is_file(path) else str(file))))
     return found
 
 
@@ -364,27 +356,10 @@ def _format_of(path: Path, name: str) -> str:
             f"{name} is compressed; give a file whose name ends in {kind}, or unpack it"
         )
     first = start.removeprefix(_BOM).lstrip().split(b"\n", 1)[0]
-    kind = kind or _ENDINGS.get(path.suffix.lower(), "jsonl" if first[:1] == b"{" else "")
-    if kind == "jsonl" and first[:1].isdigit():  # one rank a line
+    kind = kind or _ENDINGS.get(path.suffix.lower(), "json" if first[:1] == b"{" else "")
+    if kind == "json" and first[:1].isdigit():  # one rank a line
         kind = "csv"
     return kind or ("tsv" if b"\t" in first else "csv")
-
-
-@contextmanager
-def _failures_of(name: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Say which file it is that cannot be read, and why, without the page an engine may write."""
-    failures: tuple[type[Exception], ...] = (*DAMAGED, *kinds)
-    try:
-        yield
-    except UnsampleError:
-        raise
-    except UnicodeDecodeError:
-        raise FileError(
-            f"{name} is not UTF-8 text; it may be truncated, compressed or of another format"
-        ) from None
-    except failures as problem:
-        why = getattr(problem, "strerror", None) or str(problem).strip() or type(problem).__name__
-        raise FileError(f"cannot read {name}: {why.splitlines()[0]}") from None
 
 
 def _literal(path: Path) -> str:
@@ -392,122 +367,46 @@ def _literal(path: Path) -> str:
     return "'" + glob.escape(str(path)).replace("'", "''") + "'"
 
 
-def _parquet(duck: DuckDB, name: str, files: Sequence[tuple[Path, str]]) -> Table:
-    # Folders such as ``model=A`` give a column.
-    hive = str(any("=" in folder for folder in files[0][0].parts[:-1])).lower()
+def _delimited(path: Path, name: str, mark: str) -> tuple[str, str]:
+    """Read text with a delimiter, all cells as text; and say what separates cells if it does not.
 
-    def rows(*paths: Path) -> str:
-        places = ", ".join(map(_literal, paths))
-        return f"read_parquet([{places}], hive_partitioning = {hive}, union_by_name = true)"
-
-    parts = []
-    for path, label in files:
-        with _failures_of(f"{label} as Parquet", *duck.failures):
-            parts.append(Part(label, duck.kinds(rows(path)), rows(path)))
-    return Table(name, parts, duck, rows(*(path for path, _ in files)))
-
-
-class _Delimited:
-    """A file of text with a delimiter: its header, and its rows with their lines."""
-
-    def __init__(self, path: Path, name: str, kind: str) -> None:
-        self.path, self.name, self.delimiter = path, name, "\t" if kind == "tsv" else ","
-        self.header: list[str] = []
-        row, self.skip = next(self._all_rows(), ([], 0))
-        header = [cell.strip() for cell in row]
-        if len(set(header)) != len(header):
-            raise FileError(f"{name} has two columns of one name: {', '.join(header)}")
-        # One number alone is no name.
-        if len(header) == 1 and header[0].lstrip("-").replace(".", "", 1).isdecimal():
-            header, self.skip = ["rank"], 0
-        self.header = header
-
-    def _all_rows(self) -> Iterator[tuple[list[str], int]]:
-        """Yield rows that are not empty, and the lines they end in; refuse those of other sizes."""
-        with _failures_of(self.name), self.path.open(encoding="utf-8-sig", newline="") as text:
-            reader = csv.reader(text, delimiter=self.delimiter, strict=True)
-            try:
-                for row in filter(None, reader):
-                    if self.header and len(row) != len(self.header):
-                        raise FileError(
-                            f"{self.name}, line {reader.line_num}: each row must have as many "
-                            f"cells as the first, {len(self.header)}, got {len(row)}: "
-                            f"{', '.join(row)[:60]}"
-                        )
-                    yield row, reader.line_num
-            except csv.Error as problem:
-                raise FileError(f"{self.name}, line {reader.line_num}: {problem}") from None
-
-    def lines(self) -> Iterator[int]:
-        return (line for _, line in self._all_rows() if line > self.skip)
-
-    def as_arrays(self) -> Table:
-        """Read a small file without an engine."""
-        rows = [row for row, line in self._all_rows() if line > self.skip]
-        cells = np.array(rows, dtype=object).reshape(-1, len(self.header)).T
-        return _of_arrays(self.name, dict(zip(self.header, cells, strict=True)), self.lines)
-
-    def part(self) -> Part:
-        """Let DuckDB read all cells as text."""
-        found = [shown for mark, shown in _SEPARATORS.items() if mark in self.header[0]]
-        hint = (
-            f"the separator seems to be {found[0]}; write commas, or tabs in a .tsv"
-            if found
-            else ""
-        )
-        columns = ", ".join(f"'c{n}': 'VARCHAR'" for n in range(len(self.header)))
-        named = enumerate(map(DIALECTS["duckdb"].name, self.header))
-        # An empty line is no row.
-        filled = " WHERE c0 IS NOT NULL" if len(self.header) == 1 else ""
-        rows = (
-            f"(SELECT {', '.join(f'c{n} AS {column}' for n, column in named)} FROM read_csv("
-            f"{_literal(self.path)}, columns = {{{columns}}}, auto_detect = false, header = false, "
-            f"skip = {self.skip}, delim = '{self.delimiter}', quote = '\"', escape = '\"', "
-            f"nullstr = '', strict_mode = true){filled})"
-        )
-        return Part(
-            self.name, dict.fromkeys(self.header, "text"), rows, lines=self.lines, hint=hint
-        )
+    A number alone in the first line is a rank, and no name.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as text:
+        reader = csv.reader(text, delimiter=mark, strict=True)
+        header = [cell.strip() for cell in next(filter(None, reader))]
+        skip = reader.line_num
+    if len(set(header)) != len(header):
+        raise FileError(f"{name} has two columns of one name: {', '.join(header)}")
+    if len(header) == 1 and header[0].lstrip("-").replace(".", "", 1).isdecimal():
+        header, skip = ["rank"], 0
+    marks = [shown for mark, shown in _SEPARATORS.items() if mark in header[0]]
+    hint = f"the separator seems to be {marks[0]}; write commas, or tabs in a .tsv" if marks else ""
+    columns = ", ".join(f"'c{n}': 'VARCHAR'" for n in range(len(header)))
+    named = enumerate(map(DIALECTS["duckdb"].name, header))
+    # An empty line is no row.
+    filled = " WHERE c0 IS NOT NULL" if len(header) == 1 else ""
+    return (
+        f"(SELECT {', '.join(f'c{n} AS {column}' for n, column in named)} FROM read_csv("
+        f"{_literal(path)}, columns = {{{columns}}}, auto_detect = false, header = false, "
+        f"skip = {skip}, delim = '{mark}', quote = '\"', escape = '\"', "
+        f"nullstr = '', strict_mode = true){filled})"
+    ), hint
 
 
 def _json_lines(
     duck: DuckDB, path: Path, name: str, wanted: Sequence[str], stack: ExitStack
-) -> Part:
-    """Let DuckDB read an object in each line, all values as text."""
+) -> str:
+    """Read an object in each line, all values as text."""
     with path.open("rb") as stream:
         if stream.read(len(_BOM)) == _BOM:
             path = _spooled(stream, stack)
-    records = partial(_records, path, name)
     how = f"{_literal(path)}, format = 'newline_delimited'"
     keys = f"SELECT DISTINCT UNNEST(JSON_KEYS(json)) AS key FROM read_json_objects({how})"
-    try:
-        found = duck.ask(keys)["key"].tolist()
-    except duck.failures:
-        deque(records(), 0)
-        raise FileError(
-            f"{name} holds text that is not Unicode, such as half a character"
-        ) from None
-    header = list(dict.fromkeys([*next(records(), (0, {}))[1], *sorted(found)]))
-    if not header:
+    found = sorted(duck.ask(keys)["key"].tolist())
+    if not found:
         raise FileError(f"{name} is empty; a table has an object in every line")
-    taken = [key for key in header if key in wanted] or header[:1]
+    few = [key for key in found if key in wanted] or found[:1]
+    taken = found if len(found) <= _FEW_KEYS else few
     columns = ", ".join(f"{DIALECTS['duckdb'].name(key)}: 'VARCHAR'" for key in taken)
-    rows = f"read_json({how}, records = true, columns = {{{columns}}})"
-    return Part(
-        name, dict.fromkeys(header, "text"), rows, lines=lambda: (line for line, _ in records())
-    )
-
-
-def _records(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the records of JSON lines with their lines, and refuse what is none."""
-    with _failures_of(name), path.open(encoding="utf-8", newline="\n") as text:
-        for number, line in enumerate(text, 1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                raise FileError(f"{name}, line {number}: not JSON: {line[:60]!r}") from None
-            if not isinstance(record, dict):
-                raise FileError(f"{name}, line {number}: an object expected, got {line[:60]!r}")
-            yield number, record
+    return f"read_json({how}, records = true, columns = {{{columns}}})"

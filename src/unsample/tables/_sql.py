@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from unsample._checks import check_choice
-from unsample.errors import InputError
 from unsample.evidence import PAIR_KEYS, RANK_STEPS, RANKS_ALONE, SIZE_STEPS, SMALL_CATALOGUE
 from unsample.tables._layout import (
     COLUMNS,
-    LISTS,
     NUMBER,
     ROWS,
     RUN_OF,
@@ -42,14 +40,8 @@ class Dialect:
     nan: str = "({0} = 'NaN')"
     #: The first 13 digits of the MD5 of a text, as a number.
     digest: str = ""
-    #: Whether a text is a number; a row for each of so many copies, and for each item of a list;
-    #: the place of an item, how many there are; and a number for each row.
+    #: Whether a text matches a pattern.
     matches: str = ""
-    copies: str = ""
-    each: str = ""
-    position: str = ""
-    size: str = ""
-    number: str = ""
 
     def name(self, column: str) -> str:
         """Quote the name of a column."""
@@ -64,22 +56,12 @@ DIALECTS = {
         nan="ISNAN(EXP(CAST({0} AS DOUBLE)))",
         digest="CAST('0x' || LEFT(MD5({0}), 13) AS BIGINT)",
         matches="REGEXP_FULL_MATCH({0}, '{1}')",
-        copies="UNNEST(RANGE({0}))",
-        each="UNNEST(LIST_DISTINCT({0}))",
-        position="COALESCE(LIST_POSITION({0}, {1}), 0)",
-        size="LEN({0})",
-        number="ROW_NUMBER() OVER ()",
     ),
     "spark": Dialect(
         "`",
         nan="ISNAN({0})",
         digest="CAST(CONV(LEFT(MD5({0}), 13), 16, 10) AS BIGINT)",
         matches="{0} RLIKE r'^({1})$'",
-        copies="EXPLODE(SEQUENCE(1, {0}))",
-        each="EXPLODE(ARRAY_DISTINCT({0}))",
-        position="ARRAY_POSITION({0}, {1})",
-        size="CARDINALITY({0})",
-        number="MONOTONICALLY_INCREASING_ID()",
     ),
     "bigquery": Dialect(
         "`",
@@ -97,7 +79,7 @@ class Query:
     """The texts of the query for one table."""
 
     layout: Layout
-    #: What the table's columns hold: "text", "whole", "real", "list" or a type, by role.
+    #: What the table's columns hold: "text", "whole", "real" or a type, by role.
     kinds: Mapping[str, str]
     dialect: Dialect
     table: str
@@ -124,15 +106,14 @@ class Query:
         """Return a value to be checked: as it is, or one for all good values where many differ."""
         d, kind = self.dialect, self.kinds[role]
         column = d.name(self.layout.columns[role])
-        if role not in ("user", "item", "score", *LISTS):
-            return self._as(column, "text") if self.layout.is_name(role) else column
-        bad, text = f"{column} IS NULL", kind == "text" and role not in LISTS
+        name = self.layout.is_name(role)
+        if role != "score" and not (name and role in ("user", "item")):
+            return self._as(column, "text") if name else column
+        bad, text = f"{column} IS NULL", kind == "text"
         if text and role == "score":
             bad += f" OR NOT {d.matches.format(column, NUMBER)}"
         elif kind in ("text", "real"):
             bad += f" OR {column} = ''" if kind == "text" else f" OR {d.nan.format(column)}"
-        elif role == "relevant":
-            bad += f" OR {d.size.format(column)} = 0"
         shown, good = (column, "'1'") if text else ("NULL", "1")
         return f"CASE WHEN {bad} THEN {shown} ELSE {good} END"
 
@@ -151,12 +132,16 @@ class Query:
                 return f"CASE WHEN {column} = FLOOR({column}) THEN {whole} ELSE {text} END"
             return text if role in ("model", "run") else column
         if role == "target":
-            return f"CASE WHEN LOWER(TRIM({text})) IN ('true', '1', '1.0') THEN 1 ELSE 0 END"
-        if kind != "text":
-            return column
-        if role in LISTS:
-            return f"CAST(CAST({column} AS JSON) AS VARCHAR[])"
-        return self._as(f"TRIM({column})", "real")
+            # Of numbers and truth values no text need be made, which takes long.
+            yes = {"BOOLEAN": column, "whole": f"{column} = 1", "real": f"{column} = 1"}
+            true = yes.get(kind, f"LOWER(TRIM({text})) IN ('true', '1', '1.0')")
+            return f"CASE WHEN {true} THEN 1 ELSE 0 END"
+        return column if kind != "text" else self._as(f"TRIM({column})", "real")
+
+    def plain(self) -> str:
+        """Return the query for the checked rows, one by one and in their order."""
+        chosen = {self.dialect.name(role): self.value(role) for role in self.layout.columns}
+        return f"SELECT {_listed(chosen)} FROM {self.table}"
 
     def _given(self, *roles: str) -> str:
         """Return the values of those roles that there are; ``rank`` and ``count`` are keywords."""
@@ -165,8 +150,7 @@ class Query:
         kept["model"] = self.value("model") if "model" in self.layout else "''"
         if "run" in self.layout:
             kept["model"] = f"CONCAT({kept['model']}, '{RUN_OF}', {self.value('run')})"
-        number = self.dialect.number if self.layout.scored else "''"
-        kept["who"] = self.value("user") if "user" in self.layout else number
+        kept["who"] = self.value("user") if "user" in self.layout else "''"
         return f"SELECT {_listed(kept)} FROM {self.table}"
 
     # -- targets ---------------------------------------------------------------------------------
@@ -176,7 +160,7 @@ class Query:
         if self.stored:
             return {"targets": f"SELECT * FROM {self.stored}"}
         if self.layout.scored:
-            return self._of_scores() if self.layout.rows == "scores" else self._of_lists()
+            return self._of_scores()
         found = {"better": "better", "tied": "tied"}
         if self.layout.rows == "ranks" and self.kinds["rank"] == "whole":
             found = {"better": "position - 1", "tied": "0"}
@@ -191,54 +175,39 @@ class Query:
 
     def _targets(self, **found: str) -> str:
         given = dict(self.asked.given)
-        if self.layout.rows == "scores":
+        if self.layout.scored:
             given.pop("sampled", None)
         design = {n: self._as(str(given.get(n, n)), "whole") for n in ("sampled", "items")}
         return f"SELECT model, who, {_listed(design | found)} FROM "
 
     def _of_scores(self) -> dict[str, str]:
         """Compare each target with its user's other items."""
-        named, same = "item" in self.layout, "s.model = a.model AND s.who = a.who"
-        number = "ROW_NUMBER() OVER (PARTITION BY model, who ORDER BY score"
+        named, keys = "item" in self.layout, ["model", "who"] if "model" in self.layout else ["who"]
+        mine = ", ".join(f"a.{key}" for key in keys)
+        same = " AND ".join(f"s.{key} = a.{key}" for key in keys)
+        number = f"ROW_NUMBER() OVER (PARTITION BY {', '.join(keys)} ORDER BY score"
         number += ", item)" if named else ")"
-        others = "SELECT * FROM given WHERE target = 0"
+        other, marked = "1 - s.target", "given AS s"
         if named:
             # A sampled item that is a target of its user is none.
-            others = (
-                "SELECT s.* FROM given AS s LEFT JOIN (SELECT DISTINCT model, who, item FROM aims) "
-                f"AS a ON {same} AND s.item = a.item WHERE s.target = 0 AND a.item IS NULL"
-            )
+            other = "CASE WHEN s.target = 0 AND a.item IS NULL THEN 1 ELSE 0 END"
+            aims = f"(SELECT DISTINCT {', '.join(keys)}, item FROM aims) AS a"
+            marked += f" LEFT JOIN {aims} ON {same} AND s.item = a.item"
         kept = {each: f"MAX(a.{each})" for each in ("items", "item") if each in self.layout}
-        kept |= {"level": "MAX(a.score)", "sampled": "COUNT(s.who)"}
+        kept |= {"level": "MAX(a.score)", "sampled": "SUM(s.other)"}
         for name, sign in (("better", ">"), ("tied", "=")):
-            kept[name] = f"SUM(CASE WHEN s.score {sign} a.score THEN 1 ELSE 0 END)"
+            kept[name] = f"SUM(CASE WHEN s.score {sign} a.score THEN s.other ELSE 0 END)"
         name = "item" if named else self._as("number", "text")
         same_columns = {each: each for each in ("better", "tied", "level")}
+        model = "" if "model" in self.layout else "'' AS model, "
         return {
             "given": self._given("item", "score", "target", "items"),
             "aims": f"SELECT *, {number} AS number FROM given WHERE target = 1",
-            "others": others,
-            "compared": f"SELECT a.model, a.who, a.number, {_listed(kept)}\nFROM aims AS a "
-            f"LEFT JOIN others AS s ON {same} GROUP BY a.model, a.who, a.number",
+            "marked": f"SELECT s.*, {other} AS other FROM {marked}",
+            # Its own row is among the others' too, so that no target is lost.
+            "compared": f"SELECT {model}{mine}, a.number, {_listed(kept)}\nFROM marked AS s "
+            f"JOIN aims AS a ON {same} GROUP BY {mine}, a.number",
             "targets": self._targets(**same_columns, times="1", name=name) + "compared",
-        }
-
-    def _of_lists(self) -> dict[str, str]:
-        """Find each relevant item in the recommended list; others come after its end."""
-        d, of_user = self.dialect, "OVER (PARTITION BY model, who"
-        kept = ", ".join(["model, who", *(r for r in ("sampled", "items") if r in self.layout)])
-        size, position = d.size.format("recommended"), d.position.format("recommended", "name")
-        order, beyond = f"{of_user} ORDER BY beyond, position, name)", "beyond = 1"
-        better = f"CASE WHEN {beyond} THEN size - met ELSE position - number END"
-        found = {"better": better, "tied": "0", "times": "1", "name": "name", "beyond": "beyond"}
-        return {
-            "given": self._given("sampled", "items", *LISTS),
-            "wanted": f"SELECT {kept}, recommended, {d.each.format('relevant')} AS name FROM given",
-            "found": f"SELECT {kept}, name, {size} AS size, {position} AS position FROM wanted",
-            "marked": "SELECT *, CASE WHEN position = 0 THEN 1 ELSE 0 END AS beyond FROM found",
-            "compared": f"SELECT *, SUM(1 - beyond) {of_user}) AS met, "
-            f"ROW_NUMBER() {order} AS number FROM marked",
-            "targets": self._targets(**found, level="-number") + "compared",
         }
 
     # -- ranks -----------------------------------------------------------------------------------
@@ -246,12 +215,9 @@ class Query:
     def _ranked(self) -> str:
         """Return targets with their ranks; those with ties at random are placed one by one."""
         d, ties = self.dialect, self.asked.read.ties
-        if ties != "random" or not self.tied or self.layout.rows == "lists":
+        if ties != "random" or not self.tied:
             return self._with_rank("tied" if ties == "pessimistic" else "0", "times", "targets")
         rows, name = "SELECT * FROM targets WHERE tied > 0", self._as("name", "text")
-        if "count" in self.layout:
-            copies = d.copies.format(self._as("times", "whole"))
-            rows = f"SELECT *, {copies} AS copy FROM targets WHERE tied > 0 AND times > 0"
         if not self.layout.scored:
             same = "PARTITION BY model, who, better, tied ORDER BY sampled, items"
             rows = f"SELECT *, ROW_NUMBER() OVER ({same}) - 1 AS k FROM ({rows}) AS t"
@@ -265,10 +231,8 @@ class Query:
     def _with_rank(self, place: str, times: str, rows: str) -> str:
         plain = place == "0" and self.kinds.get("rank") == "whole"
         # A cast to wider numbers would cost a tenth of the time.
-        high = rank = "1 + better" if plain else self._as(f"1 + better + {place}", "whole")
-        if self.layout.rows == "lists":
-            high = f"CASE WHEN beyond = 1 THEN sampled + 1 ELSE {rank} END"
-        found = {"items": self._size(), "times": times, "low": rank, "high": high}
+        rank = "1 + better" if plain else self._as(f"1 + better + {place}", "whole")
+        found = {"items": self._size(), "times": times, "low": rank, "high": rank}
         found |= {"name": "name"} if self.layout.scored else {}
         return f"SELECT model, who, sampled, {_listed(found)} FROM {rows}"
 
@@ -377,7 +341,7 @@ class Query:
         # As many items beat a target as come before its rank.
         parts |= {"ranked": self._ranked(), "placed": self._placed()} | {
             "met": f"SELECT r.*, s.item, ROW_NUMBER() OVER ({order}) AS number FROM placed AS r "
-            "JOIN others AS s ON s.model = r.model AND s.who = r.who"
+            "JOIN marked AS s ON s.model = r.model AND s.who = r.who AND s.other = 1"
         }
         keys = "model, sampled, item, low, relevant, place"
         beaten = "SUM(CASE WHEN number < low THEN 1 ELSE 0 END)"
@@ -399,7 +363,6 @@ def sql(
     pair: bool = False,
     rows: str = "ranks",
     dialect: str = "duckdb",
-    models: Sequence[str] | None = None,
     columns: Mapping[str, str] | None = None,
     items: int | None = None,
     sampled: int | None = None,
@@ -418,13 +381,10 @@ def sql(
         Whether to count pairs too: of two models' ranks of the same user, and of two targets of
         one user. The table then has a column ``user``.
     rows
-        What a row holds: ``"ranks"``, ``"comparisons"``, ``"scores"``, or ``"lists"`` (arrays
-        ``recommended`` and ``relevant``).
+        What a row holds: ``"ranks"``, ``"comparisons"`` or ``"scores"``.
     dialect
         ``"duckdb"``, ``"spark"``, ``"bigquery"`` or ``"snowflake"``; the last two are not run by
-        the tests, and have no lists.
-    models
-        The names of all models, where no model has two targets of a user: the query is quicker.
+        the tests.
     columns
         Columns that have other names, and optional ones that the table has: ``{"user": "user"}``.
     items, sampled
@@ -444,11 +404,8 @@ def sql(
     named = {role: role for role in (*needed, *(["user"] if pair else []))} | dict(columns or {})
     missing = [name for name in ("items", "sampled") if name not in asked.given]
     present = [*named.values(), *missing, *([by] if by else [])]
-    if not engine.each and (rows == "lists" or "count" in named):
-        raise InputError(f"rows must not be lists or have a count in {dialect}: unnest them")
-    if models is not None and missing:
-        raise InputError("items and sampled must be given with models; leave models out")
     layout = find_layout(present, "the table", asked)
     kinds = dict.fromkeys(layout.columns, "whole") | {"rank": "real", "score": "real"}
-    text = Query(layout, kinds | {"model": "text"}, engine, table).counts(pair=pair, models=models)
+    kinds |= {"model": "text", "target": ""}
+    text = Query(layout, kinds, engine, table).counts(pair=pair)
     return text if dialect in ("duckdb", "spark") else _NOT_RUN.format(dialect) + text

@@ -1,4 +1,4 @@
-"""Every door a table can come in by, and tables with what a slow reading of them counts."""
+"""Every form that a table can have, and tables with what a slow reading of them counts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_models(source: Any, **options: Any) -> ModelCounts:
     return tables.read_counts(source, **_reading({"pair": True} | options))
 
 
-def read_targets(source: Any, **options: Any) -> dict[str, Targets]:
+def read_targets(source: Any, **options: Any) -> Targets:
     return tables.read_targets(source, **_reading(options))
 
 
@@ -51,7 +51,7 @@ def need(module: str, extra: str) -> None:
         pytest.skip(reason)
 
 
-# -- doors ---------------------------------------------------------------------------------------
+# -- forms of a table ----------------------------------------------------------------------------
 
 
 def as_csv(frame: pl.DataFrame, separator: str = ",") -> bytes:
@@ -60,11 +60,11 @@ def as_csv(frame: pl.DataFrame, separator: str = ",") -> bytes:
 
 
 def _file(name: str, write: Callable[[pl.DataFrame], bytes]) -> Callable[..., Any]:
-    def enter(frame: pl.DataFrame, folder: Path, _: pytest.MonkeyPatch) -> str:
+    def give(frame: pl.DataFrame, folder: Path, _: pytest.MonkeyPatch) -> str:
         (folder / name).write_bytes(write(frame))
         return str(folder / name)
 
-    return enter
+    return give
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:
@@ -86,18 +86,18 @@ def _array(column: pl.Series) -> np.ndarray:
 
 
 def _standard_input(write: Callable[[pl.DataFrame], bytes]) -> Callable[..., Any]:
-    def enter(frame: pl.DataFrame, _: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    def give(frame: pl.DataFrame, _: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         stream = SimpleNamespace(buffer=io.BytesIO(write(frame)))
         monkeypatch.setattr(sys, "stdin", stream)
         return "-"
 
-    return enter
+    return give
 
 
-def _several(kind: str, give: Callable[[Path], Any]) -> Callable[..., Any]:
+def _several(kind: str, named: Callable[[Path], Any]) -> Callable[..., Any]:
     """Cut the table into two files, in the order of their names."""
 
-    def enter(frame: pl.DataFrame, folder: Path, _: pytest.MonkeyPatch) -> Any:
+    def give(frame: pl.DataFrame, folder: Path, _: pytest.MonkeyPatch) -> Any:
         write = _parquet if kind == "parquet" else as_csv
         cut = len(frame) // 2
         (folder / f"b.{kind}").unlink(missing_ok=True)
@@ -105,17 +105,17 @@ def _several(kind: str, give: Callable[[Path], Any]) -> Callable[..., Any]:
             if len(part) or name == "a":
                 (folder / f"{name}.{kind}").write_bytes(write(part))
         (folder / "_SUCCESS").write_bytes(b"")
-        return give(folder)
+        return named(folder)
 
-    return enter
+    return give
 
 
 def _frame(module: str, extra: str, convert: Callable[[pl.DataFrame], Any]) -> Callable[..., Any]:
-    def enter(frame: pl.DataFrame, *_: object) -> Any:
+    def give(frame: pl.DataFrame, *_: object) -> Any:
         need(module, extra)
         return convert(frame)
 
-    return enter
+    return give
 
 
 def _to_duckdb(frame: pl.DataFrame) -> Any:
@@ -124,16 +124,14 @@ def _to_duckdb(frame: pl.DataFrame) -> Any:
     return duckdb.connect().from_arrow(frame.to_arrow())
 
 
-DOORS: dict[str, Callable[..., Any]] = {
+READERS: dict[str, Callable[..., Any]] = {
     "csv": _file("table.csv", as_csv),
     "tsv": _file("table.tsv", lambda frame: as_csv(frame, "\t")),
-    "txt": _file("table.txt", as_csv),
     "csv.gz": _file("table.csv.gz", lambda frame: gzip.compress(as_csv(frame), 1)),
     "jsonl": _file("table.jsonl", lambda frame: frame.fill_nan(None).write_ndjson().encode()),
     "npz": _file("table.npz", _npz),
     "parquet": _file("table.parquet", _parquet),
     "standard input": _standard_input(as_csv),
-    "standard input, parquet": _standard_input(_parquet),
     "folder": _several("parquet", str),
     "pattern": _several("csv", lambda folder: str(folder / "*.csv")),
     "list": _several("parquet", lambda folder: [folder / "a.parquet", folder / "b.parquet"]),
@@ -144,8 +142,6 @@ DOORS: dict[str, Callable[..., Any]] = {
     "duckdb": _frame("duckdb", "frames", _to_duckdb),
     "mapping": lambda frame, *_: {name: _array(frame[name]) for name in frame.columns},
 }
-#: Doors that give rows no numbers.
-UNNUMBERED = ("spark",)
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -253,7 +249,7 @@ def _scores(ties: str, seed: int, *, with_items: bool = True) -> Case:
 
 
 def _random_ties() -> Case:
-    """Under the random rule the same seed gives the same counts, whatever the door."""
+    """Under the random rule the same seed gives the same counts, whatever the reader."""
     frame = scored_rows(3, ("A", "B"))
     options = {"items": 50, "ties": "random", "rng": 7, "by": "model"}
     return Case(frame, cells(read_counts(frame.sort("user", "item"), **options)), options)
