@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unsample
-from tests.readers import read_counts, read_targets
 from tests.pages import ITEMS, SAMPLED, sampled_ranks
+from tests.readers import read_counts, read_targets
 from unsample import show as report
 from unsample._archives import read_arrays
 from unsample.adapters import trec

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse
 
 import unsample
-from tests.readers import cases, documented, need, read_counts, read_models, run_documented
 from tests.machine import need_program
+from tests.readers import cases, documented, need, read_counts, read_models, run_documented
 from tests.test_libraries import sections
 from unsample.adapters import spark
 from unsample.designs import FactorScores, Fixed, PairScores, RowScores

@@ -385,7 +385,7 @@ def test_patterns_and_folders_are_one_table(write, tmp_path, kind):
         assert read_counts(tmp_path / pattern, by="model", **DESIGN) == expected
     write(f"a.{kind}", {"rank": [1], "count": [1]})
     write(f"b.{kind}", {"rank": [1]})
-    with pytest.raises(RankError, match="column 'count' of .* got no value in 1 row"):
+    with pytest.raises(RankError, match=r"column 'count' of .* got no value in 1 row"):
         read_counts(tmp_path / f"*.{kind}", **DESIGN)
 
 
@@ -414,7 +414,7 @@ def test_saved_counts_are_read(tmp_path, monkeypatch):
     counts.save(tmp_path / "a.npz")
     assert read_counts(tmp_path / "a.npz") == {"": counts}
     for names in ({"x": tmp_path / "a.npz", "y": tmp_path / "a.npz"}, [tmp_path / "a.npz"] * 2):
-        with pytest.raises(FileError, match="must be read by itself; add up RankCounts"):
+        with pytest.raises(FileError, match="must be read by itself; add up"):
             read_counts(names)
     with pytest.raises(InputError, match="left out"):
         read_counts(tmp_path / "a.npz", items=50)
@@ -459,17 +459,16 @@ BAD_TEXTS = {
     "semicolons": ("t.csv", "user;rank\na;1\n", "the separator seems to be ';'"),
     "tabs": ("t.csv", "user\trank\na\t1\n", "the separator seems to be a tab"),
     "nan": ("t.csv", "rank\n1\nnan\n", "got no value in 1 row"),
-    "ragged": ("t.csv", "rank,user\n1,a\n2\n", "T cannot be read: Invalid Input Error: CSV Error "
-               "on Line: 3 Original Line: 2 Expected Number of Columns: 2 Found: 1"),
+    "ragged": ("t.csv", "rank,user\n1,a\n2\n", "on Line: 3 Original Line: 2 Expected Number of Co"),
     "twice": ("t.csv", "rank,rank\n1,1\n", "two columns of one name"),
     "open quote": ("t.csv", 'rank\n"1\n', "unterminated quote"),
-    "open quote in the header": ("t.csv", '"rank\n1\n', "T cannot be read: unexpected end of data"),
+    "open quote in the header": ("t.csv", '"rank\n1\n', "cannot read T: unexpected end of data"),
     "huge": ("t.csv", "rank\n99999999999999999999999\n", "whole or half numbers from 1 to 10"),
     "null bytes": ("t.csv", "rank\n\x001\n", "must hold numbers"),
     "no text": ("t.csv", b"rank\n\xff\n", "is not UTF-8 text"),
     "UTF-16": ("t.csv", "rank\n1\n".encode("utf-16"), "is not UTF-8 text"),
     "packed": ("t.csv", b"\x1f\x8b\x08\x00", "is compressed; give a file whose name ends in .gz"),
-    "broken archive": ("t.csv.gz", b"\x1f\x8b\x08\x00", "cannot be read"),
+    "broken archive": ("t.csv.gz", b"\x1f\x8b\x08\x00", "cannot read"),
     "not JSON": ("t.jsonl", '{"rank": 1}\n{"rank"\n', "Malformed JSON"),
     "a list": ("t.jsonl", '{"rank": 1}\n[1]\n', "Expected OBJECT, but got ARRAY"),
     "truth for a rank": ("t.jsonl", '{"rank": true}\n', "must hold numbers, got 'true' in 1 row"),
@@ -477,7 +476,7 @@ BAD_TEXTS = {
     "late count": (
         "t.jsonl", '{"rank": 1}\n' * 40_000 + '{"rank": 1, "count": 2}\n',
         "column 'count' of T must hold whole numbers of at least 0, got no value in 40,000 rows"),
-    "no Parquet": ("t.parquet", b"\x00\xff\x13" * 40, "T cannot be read"),
+    "no Parquet": ("t.parquet", b"\x00\xff\x13" * 40, "cannot read T"),
 }  # fmt: skip
 
 

@@ -333,7 +333,7 @@ def test_full_ranks_and_grades_come_in_a_frame():
             unsample.exact(frame, **({"items": 100} | wrong))
     with pytest.raises(RankError, match="at most items, got 30"):
         unsample.exact(frame, items=20)
-    with pytest.raises(InputError, match="must hold 1 where ranks are sampled, got 2 in 1 row"):
+    with pytest.raises(InputError, match="must hold 1 where ranks are sampled, got 0 in 1 row"):
         unsample.estimate(frame, items=100, sampled=40)
     for bad in ([1, -1], [1, np.nan], [1]):
         with pytest.raises(InputError, match="relevance must"):

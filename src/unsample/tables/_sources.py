@@ -108,13 +108,13 @@ def opened(source: Any, wanted: Sequence[str]) -> Iterator[Table]:
         except UnsampleError:
             raise
         except UnicodeDecodeError:
-            why = "is not UTF-8 text; it may be truncated, compressed or of another format"
+            why = f"{name} is not UTF-8 text; it may be truncated, compressed or of another format"
         except failures as failure:
             said = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
-            why = f"cannot be read: {_in_one_line(said)}"
+            why = f"cannot read {name}: {_in_one_line(said)}"
         # The engine's own error would keep its connection alive.
         if why:
-            raise FileError(f"{name} {why}")
+            raise FileError(why)
 
 
 def _in_one_line(failure: str) -> str:
