@@ -14,7 +14,6 @@ import unsample
 RIGHT = {
     "uniform": {"yes", "nearly"},
     "seen items": {"left out", "cannot tell"},
-    "targets": {"left out", "cannot tell"},
     "shared lists": {"own"},
 }
 
@@ -46,7 +45,7 @@ class Sampler:
         lists = [
             rng.choice(self.items, self.sampled, replace=self.replacement, p=row) for row in chance
         ]
-        found = {"negatives": np.array(lists), "items": self.items, "targets": targets}
+        found = {"negatives": np.array(lists), "items": self.items}
         return found | ({"exclude": scipy.sparse.csr_array(matrix * 1.0)} if self.seen else {})
 
     def wrong(self, result: unsample.Audit) -> list[str]:
@@ -93,11 +92,6 @@ def catalogue_too_large(rng: np.random.Generator) -> dict:
     return {"negatives": rng.integers(560, size=(300, 30)), "items": 600}
 
 
-def with_targets(rng: np.random.Generator) -> dict:
-    rows = rng.integers(600, size=(300, 30))
-    return {"negatives": rows, "items": 600, "targets": rows[:, 3]}
-
-
 def half_of_seen(rng: np.random.Generator) -> dict:
     """Leave out half of what users have seen."""
     rows = rng.integers(600, size=(300, 30))
@@ -110,13 +104,6 @@ def half_of_seen(rng: np.random.Generator) -> dict:
     return {"negatives": rows, "items": 600, "exclude": scipy.sparse.csr_array(seen * 1.0)}
 
 
-def filled_up(rng: np.random.Generator) -> dict:
-    """Fill the end of each list with its beginning."""
-    rows = rng.integers(600, size=(300, 30))
-    rows[:, 28:] = rows[:, :2]
-    return {"negatives": rows, "items": 600}
-
-
 #: A defect -> how it is made, and the question and answer that tell it.
 DEFECTS: dict[str, tuple[Callable[[np.random.Generator], dict], str, str]] = {
     "lower half": (lower_half, "uniform", "no"),
@@ -126,7 +113,5 @@ DEFECTS: dict[str, tuple[Callable[[np.random.Generator], dict], str, str]] = {
     "dealt in turn": (dealt, "uniform", "too even"),
     "one list": (one_pool, "shared lists", "one list"),
     "batches": (batches, "shared lists", "some"),
-    "targets among their negatives": (with_targets, "targets", "among them"),
     "half of the seen items": (half_of_seen, "seen items", "partly left out"),
-    "lists filled up": (filled_up, "replacement", "with, too many repeats"),
 }

@@ -10,11 +10,12 @@ import scipy.sparse
 import unsample
 from tests.draws import DEFECTS, Sampler, audits
 from unsample.answers import _audit
+from unsample.answers._lists import two_sided
 from unsample.errors import InputError, UnsampleWarning
 
 
-def _lists(rows, items, **known):
-    return _audit._read_arrays(rows, items, known.get("targets"), known.get("exclude"), None)
+def _lists(rows, items, exclude=None):
+    return _audit._read_arrays(rows, items, exclude)
 
 
 # -- counting and testing ------------------------------------------------------------------------
@@ -24,17 +25,14 @@ def test_lists_are_counted_as_loops_count_them():
     rng = np.random.default_rng(0)
     rows = [rng.integers(30, size=rng.integers(5, 12)) for _ in range(40)]
     rows += [rows[3][::-1], rows[5]]
-    targets = rng.integers(30, size=len(rows))
     seen = rng.random((len(rows), 30)) < 0.2
-    found = _lists(rows, 30, targets=targets, exclude=scipy.sparse.csr_array(3.0 * seen))
+    found = _lists(rows, 30, scipy.sparse.csr_array(3.0 * seen))
     assert found.sizes.tolist() == [len(row) for row in rows]
     assert (found.counts == np.bincount(np.concatenate(rows), minlength=30)).all()
     equal = [sum(a == b for i, a in enumerate(row) for b in row[:i]) for row in rows]
     assert found.pairs.tolist() == equal
     kept = sum(int(seen[t, row].sum()) for t, row in enumerate(rows))
-    assert found.left_out(found.seen).value == kept
-    own = sum(int((row == target).sum()) for row, target in zip(rows, targets, strict=True))
-    assert found.left_out(found.own).value == own
+    assert found.left_out().value == kept
     assert (len(found.distinct().sizes), found.shared().value) == (40, 2.0)
     pairs = [(a, b) for i, a in enumerate(rows) for b in rows[:i]]
     between = sum(int(np.equal.outer(a, b).sum()) for a, b in pairs)
@@ -59,9 +57,9 @@ def test_gamma_law_lies_between_those_of_poisson_and_chi_square():
     from scipy import stats
 
     few = 2.0 * stats.poisson.sf(9, 3.0)
-    assert _audit.two_sided(10.0, 3.0, 3.0, 3.0) == pytest.approx(few, rel=0.4)
+    assert two_sided(10.0, 3.0, 3.0, 3.0) == pytest.approx(few, rel=0.4)
     many = 2.0 * stats.chi2.sf(130.5, 100)
-    assert _audit.two_sided(131.0, 100.0, 200.0, 800.0) == pytest.approx(many, rel=0.01)
+    assert two_sided(131.0, 100.0, 200.0, 800.0) == pytest.approx(many, rel=0.01)
 
 
 # -- good and bad negatives ----------------------------------------------------------------------
@@ -108,27 +106,21 @@ def test_few_draws_cannot_tell():
     assert not good.warnings
     bad = unsample.audit(rng.integers(50, size=(2000, 2)).max(axis=1, keepdims=True), items=50)
     assert bad.law == "other"
-    targets = np.arange(12) % 5
-    whole = [np.delete(np.arange(40), target) for target in targets]
-    assert not unsample.audit(whole, items=40, targets=targets).warnings
+    whole = [np.delete(np.arange(40), target) for target in np.arange(12) % 5]
     assert unsample.audit(whole, items=40).law == "unknown"
 
 
 @pytest.mark.realdata
-def test_published_negatives_of_ml_1m_are_uniform_but_for_their_targets():
-    """156 lists hold their own target, as is known of this file."""
+def test_published_negatives_of_ml_1m_are_uniform():
     from unsample.lab.datasets import leave_published_out
 
     split = leave_published_out("ml-1m")
     train = split.train.matrix()
-    result = unsample.audit(
-        split.negatives, items=train.shape[1], targets=split.target_item,
-        exclude=train[split.target_user],
-    )  # fmt: skip
-    assert (result.law, result["targets"].value) == ("uniform", 156)
+    result = unsample.audit(split.negatives, items=train.shape[1], exclude=train[split.target_user])
+    assert result.law == "uniform"
     assert result["replacement"].answer == "without"
     assert result["seen items"].answer == "left out"
-    assert [each.question for each in result.findings if each.concern] == ["targets"]
+    assert not result.warnings
 
 
 # -- the call that fits --------------------------------------------------------------------------
@@ -195,9 +187,7 @@ def test_tables_and_arrays_give_the_same(tmp_path, run):
     train = rng.integers(80, size=(60, 7))
     matrix = np.zeros((60, 80))
     matrix[np.arange(60)[:, None], train] = 1.0
-    expected = unsample.audit(
-        lists, items=80, targets=targets, exclude=scipy.sparse.csr_array(matrix)
-    ).to_dict()
+    expected = unsample.audit(lists, items=80, exclude=scipy.sparse.csr_array(matrix)).to_dict()
     columns = ["user", "film", "target"]
     frame = polars.DataFrame(_table(lists, targets.tolist()), columns, orient="row")
     seen = polars.DataFrame(_table(train), columns, orient="row").drop("target")
@@ -212,7 +202,6 @@ def test_tables_and_arrays_give_the_same(tmp_path, run):
     assert code == 0
     assert json.loads(out) == json.loads(json.dumps(expected))
     for options, message in (
-        ({"targets": targets}, "targets must be a column 'target'"),
         ({"exclude": scipy.sparse.csr_array(matrix)}, "exclude must be a table of user and item"),
         ({"exclude": {"user": ["x"], "film": [1]}}, "must name users .* such as 'u00'; .* is 'x'"),
     ):
@@ -234,7 +223,6 @@ LISTS = np.arange(20).reshape(4, 5)
         (5.0, {}, "got a float"),
         (np.zeros((0, 5), int), {}, "at least one item, got none"),
         (LISTS, {"items": 1}, "items must be an integer of at least 2"),
-        (LISTS, {"targets": [1]}, "targets must have one row for each of the 4 lists, got 1"),
         (LISTS, {"exclude": np.zeros((4, 20))}, "sparse matrix of users x items"),
         (LISTS, {"exclude": scipy.sparse.csr_array((3, 20))}, "got 3; .* exclude.users"),
     ],

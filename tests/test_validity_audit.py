@@ -6,7 +6,7 @@ import pytest
 import unsample
 from tests.draws import DEFECTS, Sampler, audits
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
-from unsample.answers import _audit
+from unsample.answers import _audit, _lists
 
 pytestmark = pytest.mark.validity
 CALM = "an audit of good negatives says something wrong in 5 of 100 cases at most"
@@ -42,8 +42,8 @@ def test_tests_that_are_not_corrected_fail_the_promise(ledger, monkeypatch):
 
 
 def test_a_variance_that_is_too_small_fails_the_promise(ledger, monkeypatch):
-    right = _audit.two_sided
-    monkeypatch.setattr(_audit, "two_sided", lambda v, m, var, t: right(v, m, 0.2 * var, t))
+    right = _lists.two_sided
+    monkeypatch.setattr(_lists, "two_sided", lambda v, m, var, t: right(v, m, 0.2 * var, t))
     with pytest.raises(BrokenPromiseError, match="wrong audits"):
         keep(ledger(_accused("with replacement", simulations(60)), planted="a variance too small"))
 

@@ -1,23 +1,18 @@
-"""`audit`: how negatives were drawn, and which `estimate` call fits them.
-
-Two draws coincide if they are of the same item. How often draws of *different* lists coincide tells
-how equal the chances of the items are; how often draws of *one* list coincide tells whether an item
-may come twice. Both have known moments if draws are uniform, so the tests hold for few draws as
-well as for many.
-"""
+"""`audit`: how negatives were drawn, and which `estimate` call fits them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, as_index, as_integer_array, check_integer
+from unsample._checks import as_index, as_integer_array, check_integer
 from unsample._gone import refuses_gone
+from unsample.answers._lists import Finding, Lists
 from unsample.answers._notes import Note
 from unsample.answers._result import Result, percent
 from unsample.bounds import holm
@@ -28,36 +23,10 @@ from unsample.tables import is_table, read_pairs
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-#: The level of all tests of an audit together.
-ALPHA = 0.05
 #: Chances that vary by less (coefficient of variation) are as good as equal, however certain it is.
 NEARLY = 0.05
-#: Shorter lists are often the same by chance.
-_LONG_LIST = 5
 #: Each item has a counter of its own.
 _LARGEST_CATALOGUE = 10**8
-#: Answers that break what `estimate` assumes, unless the call states it.
-CONCERNS = (
-    "no", "too even", "with, too many repeats", "with, too few repeats", "one list", "some",
-    "partly left out", "among them",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One question, its answer, and the test behind it."""
-
-    question: str
-    answer: str
-    sentence: str
-    #: What ``value`` is; ``expected`` is its mean if lists are own, uniform draws of all items.
-    statistic: str
-    value: float | None = None
-    expected: float | None = None
-    #: Corrected for the number of tests; None if nothing was tested.
-    p_value: float | None = None
-    #: Whether it breaks what `estimate` assumes, unless the call states it.
-    concern: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,17 +59,7 @@ class Audit(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
-        low, high = self.sampled
-        return {
-            "items": self.items,
-            "targets": self.targets,
-            "sampled": low if low == high else [low, high],
-            "law": self.law,
-            "findings": self.rows(),
-            "call": self.call,
-            "advice": self.advice,
-            "warnings": list(self.warnings),
-        }
+        return {**vars(self), "findings": self.rows(), "warnings": list(self.warnings)}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each finding."""
@@ -112,7 +71,6 @@ def audit(
     negatives: Any,
     *,
     items: int,
-    targets: npt.ArrayLike | None = None,
     exclude: Excluded | Any | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Audit:
@@ -126,14 +84,13 @@ def audit(
     negatives
         Item numbers from 0 to items - 1: an array with a row for each target, a sequence of arrays
         if lists differ in length, or a table (a file or a frame) with columns ``user`` and
-        ``item``, and possibly ``target`` (true in the row of the target).
+        ``item``; rows whose column ``target`` is true are no negatives.
     items
         The size of the catalogue.
-    targets
-        The target of each list.
     exclude
-        Items that users have seen: a sparse matrix with a row for the user of each list, or where
-        ``negatives`` are a table, a table with columns ``user`` and ``item``.
+        Items that were not to be drawn, such as those that users have seen, and targets: a sparse
+        matrix with a row for the user of each list, or where ``negatives`` are a table, a table
+        with columns ``user`` and ``item``.
     columns
         Columns that have other names: ``{"item": "movie"}``.
 
@@ -145,8 +102,10 @@ def audit(
     'unsample.estimate(ranks, items=1000, sampled=50)'
     """
     items = check_integer("items", items, minimum=2, maximum=_LARGEST_CATALOGUE, error=DesignError)
-    read = _read_table if is_table(negatives) else _read_arrays
-    lists = read(negatives, items, targets, exclude, columns)
+    if is_table(negatives):
+        lists = _read_table(negatives, items, exclude, columns)
+    else:
+        lists = _read_arrays(negatives, items, exclude)
     if not lists.drawn.nnz:
         raise InputError("negatives must hold at least one item, got none")
     return _conclude(lists)
@@ -155,7 +114,7 @@ def audit(
 # -- what is given ---------------------------------------------------------------------------------
 
 
-def _read_arrays(negatives: Any, items: int, targets: Any, exclude: Any, _: Any) -> Lists:
+def _read_arrays(negatives: Any, items: int, exclude: Any) -> Lists:
     """Return the lists of an array, or of a sequence of arrays."""
     rows = [np.asarray(row) for row in negatives] if np.iterable(negatives) else [np.array(0)]
     if any(row.ndim != 1 for row in rows):
@@ -165,33 +124,21 @@ def _read_arrays(negatives: Any, items: int, targets: Any, exclude: Any, _: Any)
             f"{type(negatives).__name__} whose rows are no lists"
         )
     every = np.arange(len(rows))
-    sizes = as_index(np.array([len(row) for row in rows], dtype=np.int64))
-    ids = _numbers("negatives", np.concatenate([*rows, every[:0]]), items)
-    own = seen = None
-    if targets is not None:
-        aims = _numbers("targets", targets, items)
-        _check_rows("targets", len(aims), len(rows))
-        own = _matrix(every, aims, len(rows), items)
-    if exclude is not None:
-        seen = as_excluded(exclude, items)
-        _check_rows("exclude", int(seen.shape[0]), len(rows))
-    return Lists(_matrix(np.repeat(every, sizes), ids, len(rows), items), seen, own)
-
-
-def _check_rows(name: str, size: int, lists: int) -> None:
-    if size != lists:
+    owner = np.repeat(every, as_index(np.array([len(row) for row in rows], dtype=np.int64)))
+    drawn = _matrix("negatives", owner, np.concatenate([*rows, every[:0]]), len(rows), items)
+    seen = None if exclude is None else as_excluded(exclude, items)
+    if seen is not None and seen.shape[0] != len(rows):
         raise InputError(
-            f"{name} must have one row for each of the {lists:,} lists, got {size:,}; take the "
-            f"rows of their users: {name}[users]"
+            f"exclude must have one row for each of the {len(rows):,} lists, got "
+            f"{seen.shape[0]:,}; take the rows of their users: exclude[users]"
         )
+    return Lists(drawn, seen)
 
 
 def _read_table(
-    negatives: Any, items: int, targets: Any, exclude: Any, columns: Mapping[str, str] | None
+    negatives: Any, items: int, exclude: Any, columns: Mapping[str, str] | None
 ) -> Lists:
     """Return the lists of a table, a list for each user."""
-    if targets is not None:
-        raise InputError("targets must be a column 'target' where negatives are a table")
     if exclude is not None and not is_table(exclude):
         raise InputError(
             "exclude must be a table of user and item where negatives are one, got "
@@ -199,10 +146,8 @@ def _read_table(
         )
     rows = read_pairs(negatives, items=items, columns=columns)
     names, owner = np.unique(rows["user"], return_inverse=True)
-    mine = rows.get("target", np.zeros(len(owner))) == 1
-    drawn, own = (
-        _matrix(owner[part], rows["item"][part], len(names), items) for part in (~mine, mine)
-    )
+    kept = rows.get("target", np.zeros(len(owner))) != 1
+    drawn = _matrix("item", owner[kept], rows["item"][kept], len(names), items)
     seen = None
     if exclude is not None:
         named = {role: name for role, name in (columns or {}).items() if role != "target"}
@@ -214,12 +159,14 @@ def _read_table(
                 f"exclude must name users of negatives, got none of the {len(names):,} among "
                 f"them, such as {str(names[0])!r}; its first user is {str(pairs['user'][0])!r}"
             )
-        seen = _matrix(row[known], pairs["item"][known], len(names), items)
-    return Lists(drawn, seen, own if mine.any() else None)
+        seen = _matrix("item", row[known], pairs["item"][known], len(names), items)
+    return Lists(drawn, seen)
 
 
-def _numbers(name: str, values: Any, items: int) -> IntArray:
-    """Return item numbers, and refuse others."""
+def _matrix(name: str, rows: npt.NDArray[np.intp], values: Any, size: int, items: int) -> csr_array:
+    """Return how often each row has each item; refuse what is no item number."""
+    from scipy.sparse import csr_array
+
     ids = as_integer_array(name, values, hint="items are numbered from 0", error=InputError)
     for end in (ids.min(initial=0), ids.max(initial=0)):
         if not 0 <= end < items:
@@ -227,161 +174,8 @@ def _numbers(name: str, values: Any, items: int) -> IntArray:
                 f"{name} must hold item numbers from 0 to {items - 1} (items - 1), got {end}; "
                 "subtract 1 if yours start at 1"
             )
-    return ids.astype(np.int64, copy=False)
-
-
-def _matrix(rows: npt.NDArray[np.intp], ids: IntArray, size: int, items: int) -> csr_array:
-    """Return how often each row has each item."""
-    from scipy.sparse import csr_array
-
     ones = np.ones(len(ids), dtype=np.int64)
     return csr_array((ones, (rows.reshape(-1), ids)), shape=(size, items))
-
-
-# -- what is found, and what uniform draws would give ----------------------------------------------
-
-
-class Tested(NamedTuple):
-    """A figure, what is expected of it, and how surprising it is."""
-
-    value: float
-    expected: float
-    p_value: float
-
-    @property
-    def surprises(self) -> bool:
-        return self.p_value < ALPHA
-
-
-class Lists:
-    """Lists of negatives, and what uniform draws among the candidates of each list would give.
-
-    All matrices are of lists x items: ``drawn`` is how often each list holds each item, ``seen`` is
-    what its user has seen, and ``own`` its target, where they are known.
-    """
-
-    def __init__(
-        self, drawn: csr_array, seen: csr_array | None = None, own: csr_array | None = None
-    ) -> None:
-        self.drawn, self.items = drawn, int(drawn.shape[1])
-        self.seen, self.own = (
-            None if known is None else known.astype(bool).astype(np.int64) for known in (seen, own)
-        )
-        self.sizes: IntArray = np.asarray(drawn.sum(axis=1), dtype=np.int64)
-        self.counts: FloatArray = np.asarray(drawn.sum(axis=0), dtype=np.float64)
-        # Pairs of equal items in each list.
-        self.pairs: IntArray = np.asarray(drawn.power(2).sum(axis=1) - self.sizes) // 2
-        # What lists leave out: what never occurs of items that users have seen, and of targets.
-        out = 0 * drawn
-        for known in (self.seen, self.own):
-            if known is not None and not drawn.multiply(known).sum():
-                out = out + known
-        self.out: csr_array = out.astype(bool).astype(np.int64)
-        self.candidates: FloatArray = self.items - np.asarray(self.out.sum(axis=1), np.float64)
-        # How often a list draws one of its candidates: mean and variance.
-        self.rate: FloatArray = self.sizes / np.maximum(self.candidates, 1.0)
-        self.variance = self.rate
-        if not self.pairs.any():
-            left = self.candidates / np.maximum(self.candidates - 1.0, 1.0)
-            self.variance = self.rate * (1.0 - self.rate) * left
-
-    def by_item(self, weights: FloatArray) -> FloatArray:
-        """Return for each item the weight of the lists that could draw it."""
-        return np.asarray(float(weights.sum()) - self.out.T @ weights)
-
-    def distinct(self) -> Lists:
-        """Return each list once; what is known of users belongs to no shared list."""
-        # Sums of random numbers, one for each item, differ where lists do.
-        limits = np.iinfo(np.int64)
-        marks = np.random.default_rng(0).integers(limits.min, limits.max, self.items)
-        _, first = np.unique(self.drawn @ marks, return_index=True)
-        return Lists(self.drawn[np.sort(first)])
-
-    def never_drawn(self) -> tuple[int, float]:
-        """Return how many items were never drawn, and how many by chance."""
-        return int((self.counts == 0).sum()), float(np.exp(-self.by_item(self.rate)).sum())
-
-    def coincidences(self) -> float:
-        """Return which share of the pairs of draws of different lists is of the same item."""
-        pairs = float(self.sizes.sum()) ** 2 - float((self.sizes.astype(float) ** 2).sum())
-        equal = float((self.counts**2).sum()) - float((self.drawn.data.astype(float) ** 2).sum())
-        return equal / pairs if pairs > 0.0 else 0.0
-
-    def uniform(self) -> Tested | None:
-        """Test whether all candidates have equal chances, by coincidences between lists.
-
-        They are the squares of count minus expectation, added up, less the parts of single lists:
-        a sum of products of independent lists. Its third moment has a part of three lists that
-        coincide, and one of two. One item more or less is neglected in the moments.
-        """
-        if len(self.sizes) < 2 or (self.sizes >= self.candidates - 1.0).all():
-            return None
-        expected, v = self.by_item(self.rate), self.variance
-        alone = self.sizes + 2 * self.pairs - self.rate * self.sizes
-        excess = 0.5 * float(((self.counts - expected) ** 2).sum() - alone.sum())
-        mean = 0.5 * float((expected**2).sum() - (self.rate * self.sizes).sum())
-        one, two, three = (self.by_item(v**power) for power in (1, 2, 3))
-        variance = 0.5 * float((one**2 - two).sum())
-        third = float((one**3 - 3.0 * one * two + 2.0 * three).sum()) + variance
-        return Tested(mean + excess, mean, two_sided(mean + excess, mean, variance, third))
-
-    def replacement(self, coincide: float | None = None) -> Tested:
-        """Test the pairs of equal draws within lists, if items may come twice.
-
-        ``coincide`` is how often draws are of the same item, where chances are not equal.
-        """
-        chance = 1.0 / self.candidates if coincide is None else coincide
-        expected = float((0.5 * self.sizes * (self.sizes - 1.0) * chance).sum())
-        found = float(self.pairs.sum())
-        if not found:
-            return Tested(0.0, expected, math.exp(-expected))
-        return Tested(found, expected, two_sided(found, expected, expected, expected))
-
-    def left_out(self, known: csr_array | None) -> Tested | None:
-        """Test whether fewer draws are among the items known of their list than by chance."""
-        from scipy.special import gammaincc
-
-        if known is None:
-            return None
-        expected = float((known.sum(axis=1) / self.items * self.sizes).sum())
-        found = float(self.drawn.multiply(known).sum())
-        p_value = float(gammaincc(found + 1.0, expected)) if expected > 0.0 else 1.0
-        return Tested(found, expected, p_value)
-
-    def shared(self) -> Tested | None:
-        """Test whether more lists come again than by chance; None if they are too short to tell."""
-        from scipy.special import gammainc, gammaln
-
-        distinct = self.distinct()
-        least = 1 if len(distinct.sizes) == 1 else _LONG_LIST
-        sizes, times = np.unique(self.sizes, return_counts=True)
-        long = (sizes >= least) & (sizes < self.items - 1)
-        sizes, times = sizes[long], times[long]
-        if int(times.sum()) < 2:
-            return None
-        # Lists without repeats, of items that are likely, are equal most often.
-        number = 1.0 / max(distinct.coincidences(), 1.0 / self.items)
-        orders = gammaln(sizes + 1.0) + gammaln(np.maximum(number - sizes, 0.0) + 1.0)
-        chance = np.exp(np.minimum(orders - gammaln(number + 1.0), 0.0))
-        expected = float((0.5 * times * (times - 1.0) * chance).sum())
-        found = float(times.sum() - np.isin(distinct.sizes, sizes).sum())
-        return Tested(found, expected, float(gammainc(found, expected)) if found else 1.0)
-
-
-def two_sided(value: float, mean: float, variance: float, third: float) -> float:
-    """Return how surprising a count is, by a gamma law with its first three moments.
-
-    With many draws it is the law of chi-square, and with few coincidences it is close to Poisson's.
-    Half a count is added on either side, because counts are whole.
-    """
-    from scipy.special import gammainc, gammaincc
-
-    if variance <= 0.0:
-        return 1.0
-    shape = 4.0 / max(third / variance**1.5, 1e-6) ** 2
-    scale = math.sqrt(variance / shape)
-    low, high = (max((value + half - mean) / scale + shape, 0.0) for half in (0.5, -0.5))
-    return min(1.0, 2.0 * min(float(gammainc(shape, low)), float(gammaincc(shape, high))))
 
 
 # -- what is said ----------------------------------------------------------------------------------
@@ -393,53 +187,73 @@ def _conclude(lists: Lists) -> Audit:
     # Lists that are the same were drawn once.
     once = lists.distinct() if shared is not None and shared.surprises else lists
     uniform = once.uniform()
-    rate = None
-    if uniform is not None and uniform.surprises and _variation(uniform) >= NEARLY:
-        rate = once.coincidences()
-    asked = {
-        "uniform": uniform,
-        "replacement": once.replacement(rate),
-        "shared lists": shared,
-        "seen items": lists.left_out(lists.seen),
-        "targets": lists.left_out(lists.own),
+    uneven = uniform.surprises and _variation(uniform) >= NEARLY
+    repeats = once.replacement(once.coincidences() if uneven else None)
+    asked = (uniform, repeats, shared, lists.left_out())
+    tests = [each for each in asked if each is not None]
+    corrected = holm([each.p_value for each in tests])
+    findings = {
+        each.question: _answered(replace(each, p_value=p_value), lists, once)
+        for each, p_value in zip(tests, corrected, strict=True)
     }
-    tests = {question: tested for question, tested in asked.items() if tested is not None}
-    corrected = holm([tested.p_value for tested in tests.values()])
-    for (question, tested), p_value in zip(list(tests.items()), corrected, strict=True):
-        tests[question] = tested._replace(p_value=p_value)
-    findings = []
-    for question, (statistic, say) in _QUESTIONS.items():
-        if question in tests:
-            answer, sentence = say(tests[question], lists, once)
-            row = (question, answer, sentence, statistic, *tests[question])
-            findings.append(Finding(*row, concern=answer in CONCERNS))
-        elif question == "uniform":
-            text = "A single list, or lists of all items, cannot tell the chances of items."
-            findings.append(Finding(question, "cannot tell", text, statistic))
-    answers = {finding.question: finding.answer for finding in findings}
-    law = {"no": "other", "cannot tell": "unknown"}.get(answers["uniform"], "uniform")
-    call, advice = _advice(answers, lists, once)
+    law = {"no": "other", "cannot tell": "unknown"}.get(findings["uniform"].answer, "uniform")
+    answers = {question: each.answer for question, each in findings.items()}
+    call, advice = _advice(answers, lists)
     sampled = int(lists.sizes.min()), int(lists.sizes.max())
-    return Audit(lists.items, len(lists.sizes), sampled, law, tuple(findings), call, advice)
+    found = tuple(findings.values())
+    return Audit(lists.items, len(lists.sizes), sampled, law, found, call, advice)
 
 
-def _variation(uniform: Tested) -> float:
+def _variation(uniform: Finding) -> float:
     """Return by how much the chances of items vary, relative to their mean."""
-    return math.sqrt(max(uniform.value / uniform.expected - 1.0, 0.0))
+    return math.sqrt(max(uniform.value / max(uniform.expected, 1e-300) - 1.0, 0.0))
 
 
-def _on_chances(tested: Tested, lists: Lists, once: Lists) -> tuple[str, str]:
-    if not tested.surprises:
-        return "yes", "All candidates were drawn equally often, up to chance."
-    if tested.value < tested.expected:
-        return (
-            "too even",
-            "Items were drawn more evenly than by chance: lists depend on each other.",
-        )
-    variation = _variation(tested)
-    text = f"Chances of items vary by {percent(variation)} (coefficient of variation)"
-    if variation < NEARLY:
-        return "nearly", f"{text}: too little to matter."
+def _answered(test: Finding, lists: Lists, once: Lists) -> Finding:
+    """Return a test with its answer in words."""
+    if test.question == "uniform":
+        return _on_chances(test, lists, once)
+    if test.question == "replacement":
+        return _on_repeats(test)
+    return _on_seen(test) if test.question == "seen items" else _on_sharing(test, lists, once)
+
+
+def _on_sharing(test: Finding, lists: Lists, once: Lists) -> Finding:
+    """Say whether each target has a list of its own."""
+    if once is lists:
+        return test.says("own", "Each target has negatives of its own.")
+    total, distinct = len(lists.sizes), len(once.sizes)
+    if distinct == 1:
+        text = f"All {total:,} targets share one list of negatives."
+        return test.says("one list", text, concern=True)
+    text = f"Only {distinct:,} of {total:,} lists differ: targets share lists."
+    return test.says("some", text, concern=True)
+
+
+def _on_seen(test: Finding) -> Finding:
+    """Say whether seen items were left out."""
+    text = f"{test.value:,.0f} negatives are items that their user has seen"
+    if not test.surprises:
+        return test.says("kept" if test.value else "cannot tell", f"{text}, as many as by chance.")
+    text += f", where about {test.expected:,.0f} would be by chance: "
+    if not test.value:
+        return test.says("left out", f"{text}seen items were left out.")
+    return test.says("partly left out", f"{text}only some seen items were left out.", concern=True)
+
+
+def _on_chances(test: Finding, lists: Lists, once: Lists) -> Finding:
+    """Say how equal the chances of items are, and where the drawn ones are."""
+    if len(once.sizes) < 2 or (once.sizes >= once.candidates - 1.0).all():
+        text = "A single list, or lists of all items, cannot tell the chances of items."
+        return test.says("cannot tell", text)
+    if not test.surprises:
+        return test.says("yes", "All candidates were drawn equally often, up to chance.")
+    if test.value < test.expected:
+        text = "Items were drawn more evenly than by chance: lists depend on each other."
+        return test.says("too even", text, concern=True)
+    text = f"Chances of items vary by {percent(_variation(test))} (coefficient of variation)"
+    if _variation(test) < NEARLY:
+        return test.says("nearly", f"{text}: too little to matter.")
     along = {"item number": np.arange(once.items, dtype=np.float64)}
     if lists.seen is not None:
         along["popularity"] = np.asarray(lists.seen.sum(axis=0), dtype=np.float64)
@@ -449,68 +263,35 @@ def _on_chances(tested: Tested, lists: Lists, once: Lists) -> tuple[str, str]:
         f"{usual @ values / usual.sum():,.1f}"
         for name, values in along.items()
     )
-    never, expected = once.never_drawn()
-    never_drawn = f"{never:,} items were never drawn instead of {expected:,.0f}"
-    return "no", f"{text}. The mean {means}; {never_drawn}."
+    never, by_chance = int((once.counts == 0).sum()), float(np.exp(-usual).sum())
+    text = f"{text}. The mean {means}; {never:,} items were never drawn instead of {by_chance:,.0f}"
+    return test.says("no", f"{text}.", concern=True)
 
 
-def _on_repeats(tested: Tested, *_: Lists) -> tuple[str, str]:
-    found, expected, p_value = tested
-    if not found:
-        chance = "less than 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+def _on_repeats(test: Finding) -> Finding:
+    """Say whether an item may come twice in a list."""
+    if not test.value:
+        chance = "less than 0.001" if test.p_value < 0.001 else f"{test.p_value:.3f}"
         text = f"No list has an item twice; with replacement that had a probability of {chance}"
-        if tested.surprises:
-            return "without", f"{text}."
-        return "cannot tell", f"{text}: lists are too short to tell, and it hardly matters."
-    text = f"{found:,.0f} pairs of equal items stand in one list"
-    if not tested.surprises:
-        return "with", f"{text}, as many as chance with replacement gives."
-    much, why = ("many", "filled up") if found > expected else ("few", "freed of some repeats")
-    text += f", where chance with replacement gives {expected:,.1f}: lists were {why}."
-    return f"with, too {much} repeats", text
+        if test.surprises:
+            return test.says("without", f"{text}.")
+        text += ": lists are too short to tell, and it hardly matters."
+        return test.says("cannot tell", text)
+    return test.says("with", f"{test.value:,.0f} pairs of equal items stand in one list.")
 
 
-def _on_sharing(_: Tested, lists: Lists, once: Lists) -> tuple[str, str]:
-    total, distinct = len(lists.sizes), len(once.sizes)
-    if once is lists:
-        return "own", "Each target has negatives of its own."
-    if distinct == 1:
-        return "one list", f"All {total:,} targets share one list of negatives."
-    return "some", f"Only {distinct:,} of {total:,} lists differ: targets share lists."
-
-
-def _on_seen(tested: Tested, *_: Lists) -> tuple[str, str]:
-    text = f"{tested.value:,.0f} negatives are items that their user has seen"
-    if not tested.surprises:
-        return ("kept" if tested.value else "cannot tell"), f"{text}, as many as by chance."
-    text += f", where about {tested.expected:,.0f} would be by chance: "
-    if not tested.value:
-        return "left out", f"{text}seen items were left out."
-    return "partly left out", f"{text}only some seen items were left out."
-
-
-def _on_targets(tested: Tested, *_: Lists) -> tuple[str, str]:
-    if tested.value:
-        return "among them", f"{tested.value:,.0f} negatives are the target of their own list."
-    return ("left out" if tested.surprises else "cannot tell"), "No list holds its own target."
-
-
-#: Each question: what is counted for it, and what its test is in words.
-_QUESTIONS: dict[str, tuple[str, Callable[[Tested, Lists, Lists], tuple[str, str]]]] = {
-    "uniform": ("coincidences", _on_chances),
-    "replacement": ("equal pairs", _on_repeats),
-    "shared lists": ("lists used again", _on_sharing),
-    "seen items": ("draws", _on_seen),
-    "targets": ("draws", _on_targets),
-}
-
-
-def _advice(answers: dict[str, str], lists: Lists, once: Lists) -> tuple[str | None, str]:
+def _advice(answers: dict[str, str], lists: Lists) -> tuple[str | None, str]:
     """Return the call that fits, or None, and what to do."""
     if answers["uniform"] == "no":
-        return None, _refusal(lists, once)
-    if answers.get("targets") == "among them":
-        return None, "Take the targets out of their own lists, rank again, and audit again."
+        text = (
+            "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
+            "share of the draws is above the target, not how many items are. Evaluate the model "
+            "(unsample.evaluate), or draw uniformly and rank again. If items that were never drawn "
+            "are no candidates, audit without them."
+        )
+        if lists.seen is None:
+            text += " If items that users have seen were left out, give exclude and audit again."
+        return None, text
     options, notes = [f"items={lists.items}", f"sampled={lists.sizes[0]}"], []
     if lists.sizes.min() < lists.sizes.max():
         options[1] = "sampled=sizes"
@@ -531,18 +312,3 @@ def _advice(answers: dict[str, str], lists: Lists, once: Lists) -> tuple[str | N
     if answers["uniform"] == "cannot tell":
         text += " These lists cannot show that they were drawn uniformly."
     return f"unsample.estimate(ranks, {', '.join(options)})", text
-
-
-def _refusal(lists: Lists, once: Lists) -> str:
-    """Return what to do with negatives that were not drawn uniformly."""
-    text = (
-        "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
-        "share of the draws is above the target, not how many items are. Evaluate the model "
-        "(unsample.evaluate), or draw uniformly and rank again."
-    )
-    if lists.seen is None:
-        text += " If items that users have seen were left out, give exclude and audit again."
-    never, expected = once.never_drawn()
-    if never > 2.0 * expected:
-        text += " If items that were never drawn are no candidates, audit without them."
-    return text
