@@ -187,7 +187,7 @@ def test_metrics_with_any_k_are_made_or_refused(family, k):
 def test_printed_numbers_are_read_or_refused(number, percent):
     try:
         given_numbers = named([f"HR@10={number}"], "a number", "METRIC=VALUE")
-        read_numbers(given_numbers, sampled=99, users=6040, decimals=None, percent=percent)
+        read_numbers(given_numbers, sampled=99, users=6040, percent=percent)
     except UnsampleError as problem:
         assert str(problem)  # noqa: PT017 - some are read
 

@@ -12,7 +12,7 @@ from itertools import chain, combinations
 import numpy as np
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, IntArray, check_integer
+from unsample._checks import FloatArray, IntArray
 from unsample.bounds import MeanLimits, OverBins, bounds_grid, is_feasible, least_value
 from unsample.errors import ContradictionError, InputError, MetricError, SolverError
 from unsample.evidence import RankCounts
@@ -38,13 +38,6 @@ class Printed:
     metric: Metric
     value: float
     half_unit: float
-    #: Whether digits were cut off instead of rounded.
-    cut_off: bool = False
-
-    @property
-    def middle(self) -> float:
-        """Return the middle of all numbers that are printed like this."""
-        return self.value + self.half_unit if self.cut_off else self.value
 
     @property
     def name(self) -> str:
@@ -54,12 +47,12 @@ class Printed:
     @property
     def low(self) -> float:
         """Return the smallest number that is printed like this."""
-        return self.middle - self.half_unit
+        return self.value - self.half_unit
 
     @property
     def high(self) -> float:
         """Return the largest number that is printed like this."""
-        return self.middle + self.half_unit
+        return self.value + self.half_unit
 
     def __str__(self) -> str:
         decimals = max(0, round(-math.log10(2.0 * self.half_unit)))
@@ -74,21 +67,16 @@ def read_numbers(
     *,
     sampled: int,
     users: int,
-    decimals: int | None,
     percent: bool,
-    cut_off: bool = False,
 ) -> tuple[Printed, ...]:
     """Read metric names and printed values, and refuse what no sampled evaluation can print.
 
-    Numbers are rounded to the nearest, or downwards with ``cut_off``. ``users`` is the total number
-    of targets, summed over runs.
+    ``users`` is the total number of targets, summed over runs.
     """
     if not isinstance(values, Mapping) or not values:
         raise InputError(
             f'numbers must be a mapping such as {{"HR@1": 0.18, "HR@10": 0.69}}, got {values!r:.80}'
         )
-    if decimals is not None:
-        decimals = check_integer("decimals", decimals, minimum=0, maximum=_MOST_DECIMALS)
     unit = Decimal("0.01") if percent else Decimal(1)
     exact = {name: _as_decimal(name, value) for name, value in values.items()}
     # A float 0.40 is read as 0.4, so all floats have as many digits as the longest of them.
@@ -96,8 +84,7 @@ def read_numbers(
     shared = max((exact[name][1] for name in floats), default=0)
     numbers: list[Printed] = []
     for name, (value, own) in exact.items():
-        digits = shared if name in floats else own
-        half = unit * Decimal(5).scaleb(-(digits if decimals is None else decimals) - 1)
+        half = unit * Decimal(5).scaleb(-(shared if name in floats else own) - 1)
         metric = _metrics.parse(name)
         for other in numbers:
             if other.metric.same_as(metric):
@@ -105,7 +92,7 @@ def read_numbers(
                     f"numbers must give each metric once, got {other.name} and {name}, which are "
                     "the same"
                 )
-        number = Printed(metric, float(unit * value), max(float(half), _FINEST), cut_off)
+        number = Printed(metric, float(unit * value), max(float(half), _FINEST))
         _check_possible(number, sampled, users, percent)
         numbers.append(number)
     return tuple(numbers)
@@ -148,7 +135,7 @@ def _check_possible(number: Printed, sampled: int, users: int, percent: bool) ->
         raise ContradictionError(
             f"{number} must be a number of hits over users = {users}, and none is printed like "
             f"that: the nearest are {(hits - 1) / users:.4g} and {hits / users:.4g}; check users, "
-            "or decimals",
+            "or say runs if it is a mean of several",
             (name,),
         )
 
@@ -172,7 +159,7 @@ class Paper:
         #: The weights of the printed metrics (rows) at the ranks of each group. If the last group
         #: has several ranks, every metric with a K is zero there.
         self.features = np.stack([number.metric.weights(self.low, law.n) for number in numbers])
-        self.means = np.array([number.middle for number in numbers])
+        self.means = np.array([number.value for number in numbers])
         self.half_units = np.array([number.half_unit for number in numbers])
         changes = np.diff(self.features, axis=1).any(axis=0)
         #: No number distinguishes the ranks from 1 to this one: 10 if there is only HR@10.
@@ -181,7 +168,7 @@ class Paper:
     @cached_property
     def counts(self) -> RankCounts:
         """Return how many targets are between the K of the hit rates, as whole numbers."""
-        hits = {n.metric.k: n.middle for n in self.numbers if n.metric.family.counts_hits}
+        hits = {n.metric.k: n.value for n in self.numbers if n.metric.family.counts_hits}
         ends = sorted(k for k in hits if k is not None)
         # Rounding can change the order of two equal hit rates; a true one never falls as K grows.
         shares = np.maximum.accumulate(np.clip([hits[k] for k in ends], 0.0, 1.0))

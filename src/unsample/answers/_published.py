@@ -21,7 +21,7 @@ from unsample.answers._notes import Note, warn_of
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._prior import SHIPPED, as_prior, prior_kind
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS
-from unsample.errors import ContradictionError, DesignError
+from unsample.errors import DesignError
 from unsample.estimators import CANDIDATES
 from unsample.law import Law
 from unsample.metrics import Metric
@@ -84,7 +84,6 @@ def published(
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     kind: str | None = None,
     replacement: bool = True,
-    decimals: int | None = None,
     percent: bool = False,
     runs: int = 1,
 ) -> Published:
@@ -93,8 +92,10 @@ def published(
     Parameters
     ----------
     numbers
-        Sampled metrics and their printed values, such as ``{"HR@1": 0.18, "NDCG@10": 0.40}``. Any
-        metric of `unsample.metrics` is allowed; without ``@K`` it uses all ``sampled + 1`` items.
+        Sampled metrics and their printed values, such as ``{"HR@1": "0.18", "NDCG@10": "0.40"}``.
+        Any metric of `unsample.metrics` is allowed; without ``@K`` it uses all ``sampled + 1``
+        items. Text and `Decimal` keep their digits. Floats lose a zero at the end, so all floats
+        are taken to have as many decimals as the longest of them.
     items
         The number of candidates in a full ranking, the target included. If seen items were left
         out, it differs by user: take the mean.
@@ -109,18 +110,15 @@ def published(
         bounds.
     replacement
         Whether the same item may be sampled twice for a target.
-    decimals
-        How many decimals are printed. By default text and `Decimal` keep their own. Floats lose a
-        zero at the end, so all floats have as many decimals as the longest of them.
     percent
-        Whether the values are percentages (decimals then count those of the percentage).
+        Whether the values are percentages.
     runs
         The number of runs on these users, if the numbers are means over runs. Errors count users.
 
     Raises
     ------
     ContradictionError
-        If no ranks give all these numbers, rounded or cut off; it names the fewest that contradict.
+        If no ranks give all these numbers, rounded; it names the fewest that contradict.
 
     >>> paper = {"HR@1": 0.18, "HR@10": 0.69, "NDCG@10": 0.40}
     >>> result = published(paper, items=3706, sampled=99, users=6040, metrics="Recall@50")
@@ -139,20 +137,20 @@ def published(
     runs = check_integer("runs", runs, minimum=1)
     wanted = _metrics.parse_all(metrics)
     held, chosen = as_prior(prior), prior_kind(kind, candidates)
-    given = {"users": users * runs, "decimals": decimals, "percent": percent}
-    paper, notes = _read_paper(numbers, law, users, given)
+    read = read_numbers(numbers, sampled=law.sampled, users=users * runs, percent=percent)
+    paper = Paper(law, users, read)
+    paper.check_consistent()
     posterior = None
     if held is not None:
         printed = [(number.metric, number.low, number.high) for number in paper.numbers]
         evidence = Numbers.of(law, users, printed)
         posterior = Posterior.of_numbers(evidence, held, kind=chosen, candidates=candidates)
     entries = [_entry(metric, paper, posterior) for metric in wanted]
-    notes += _on_entries(entries, paper)
     result = Published(
         entries=tuple(entries),
         counts=paper.counts,
         distributions={} if posterior is None else {AUTO: posterior.curve()},
-        notes=tuple(notes),
+        notes=tuple(_on_entries(entries, paper)),
         candidates=candidates,
         paper=paper,
     )
@@ -192,28 +190,3 @@ def _on_entries(entries: list[PublishedEstimate], paper: Paper) -> list[Note]:
         )
     text = f"{', '.join(vague)} can hardly be told from these numbers: a range is shown; {help_}"
     return [Note("vague", text)]
-
-
-def _read_paper(
-    numbers: Mapping[str, float | str | Decimal], law: Law, users: int, given: dict[str, Any]
-) -> tuple[Paper, list[Note]]:
-    """Read the numbers as rounded or, if no ranks give these, as cut off."""
-
-    def read(cut_off: bool) -> Paper:
-        printed = read_numbers(numbers, sampled=law.sampled, cut_off=cut_off, **given)
-        paper = Paper(law, users, printed)
-        paper.check_consistent()
-        return paper
-
-    try:
-        return read(cut_off=False), []
-    except ContradictionError as contradiction:
-        try:
-            paper = read(cut_off=True)
-        except ContradictionError:
-            raise contradiction from None
-        text = (
-            f"rounded, {contradiction}. They agree if digits were cut off, and are taken so; if "
-            "they are means of several runs, say runs"
-        )
-        return paper, [Note("cut off", text)]

@@ -33,7 +33,6 @@ _COLON = re.compile(r"(?P<metric>.+):(?P<value>[0-9.]+%?)")
     options.PRIOR,
     options.REPLACEMENT,
     options.flag("--percent", "The values are percentages."),
-    option("--decimals", "D", "Decimals that are printed.  [default: those given]", type=int),
     option("--runs", "R", "Runs that the numbers are means of.", type=int, default=1),
     examples=(
         "unsample published HR@10=0.690 NDCG@10=0.412 --items 3706 --sampled 99 --users 6040",
