@@ -59,7 +59,9 @@ class Audit(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
-        return {**vars(self), "findings": self.rows(), "warnings": list(self.warnings)}
+        sampled = list(dict.fromkeys(self.sampled))
+        found = {"sampled": sampled[0] if len(sampled) == 1 else sampled, "findings": self.rows()}
+        return {**vars(self), **found, "warnings": list(self.warnings)}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each finding."""

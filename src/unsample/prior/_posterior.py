@@ -31,6 +31,8 @@ _TINY, _LEAST = 1e-300, 1e-12
 FEWEST_USERS, _FEWEST_ITEMS = 50.0, 4.0
 #: Standard deviations of the deviance that chance and prior may add.
 _CHANCE = 4.1
+#: Times log(n + 1): half the least share of targets beaten by any of n items in the bank.
+_BEATEN = 0.0175
 #: Curves that few numbers tell bend more than linearly: this much is added to both factors.
 _PRINTED = 1.3
 
@@ -124,7 +126,8 @@ class Posterior:
         seen, kinds = Seen.of(counts), prior.possible(candidates, kind)
         learned = tuple(prior.learned[each] for each in kinds)
         fitted = tuple(_fit(seen, one) for one in learned)
-        return cls._alone(seen, fitted, kinds, learned, prior, candidates)
+        found = cls._alone(seen, fitted, kinds, learned, prior, candidates)
+        return replace(found, sources=(BOUNDS,)) if _hardly_beaten(counts) else found
 
     @classmethod
     @one_thread()
@@ -340,6 +343,17 @@ def _source(seen: Seen, fitted: tuple[Fitted, ...], unlike: float) -> str:
     )
     unknown = seen.shared and seen.items is None
     return BOUNDS if strange or unknown or seen.users < FEWEST_USERS else PRIOR
+
+
+def _hardly_beaten(counts: RankCounts) -> bool:
+    """Return whether so many targets come first in their samples that no curve can be told.
+
+    Where all do, nothing says how near to perfect a model is, and no error is seen.
+    """
+    open_ = ~counts.known
+    weight = counts.weight[open_]
+    limit = _BEATEN * float(weight @ np.log1p(counts.sampled[open_]))
+    return bool(weight[counts.high[open_] > 1].sum() < limit)
 
 
 # -- metrics of curves -----------------------------------------------------------------------------
