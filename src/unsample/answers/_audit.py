@@ -288,12 +288,11 @@ def _advice(answers: dict[str, str], lists: Lists) -> tuple[str | None, str]:
         text = (
             "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
             "share of the draws is above the target, not how many items are. Evaluate the model "
-            "(unsample.evaluate), or draw uniformly and rank again. If items that were never drawn "
-            "are no candidates, audit without them."
+            "(unsample.evaluate), or draw uniformly and rank again."
         )
         if lists.seen is None:
             text += " If items that users have seen were left out, give exclude and audit again."
-        return None, text
+        return None, text + " If items that were never drawn are no candidates, audit without them."
     options, notes = [f"items={lists.items}", f"sampled={lists.sizes[0]}"], []
     if lists.sizes.min() < lists.sizes.max():
         options[1] = "sampled=sizes"
