@@ -154,7 +154,7 @@ class RankDistribution:
         """Return P(R <= rank)."""
         values = np.clip(np.floor(np.asarray(ranks, dtype=np.float64)), 0, self.items)
         whole = values.astype(np.int64)
-        bins = np.maximum(self.grid.locate(whole), 0)
+        bins = self.grid.locate(whole)
         before = np.concatenate([[0.0], self._cumulative])[bins]
         within = (whole - self.grid.low[bins] + 1) * self._per_rank[bins]
         return np.where(whole == 0, 0.0, before + within)[()]
