@@ -12,6 +12,31 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.machine import need_program
 
 WIDE = (1200, 900)
+#: How well each text of a page is told from what is behind it.
+CONTRASTS = """(() => {
+  const linear = (c) => ((c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const rgba = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = rgba(getComputedStyle(node).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const owner = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || !owner.getClientRects().length) continue;
+    if (owner.closest("script, .hidden, .skip")) continue;
+    const style = getComputedStyle(owner);
+    const ink = rgba(owner.ownerSVGElement ? style.fill : style.color);
+    const [low, high] = [light(ink), light(ground(owner))].sort((a, b) => a - b);
+    found.push([(high + 0.05) / (low + 0.05), walk.currentNode.data]);
+  }
+  return found;
+})()"""
 
 
 @contextmanager

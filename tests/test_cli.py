@@ -187,7 +187,7 @@ def test_bounds_are_a_word_where_they_are_the_interval_and_a_column_with_verbose
     )
     assert plain.splitlines()[2].split() == head
     assert "bounds" not in plain
-    assert verbose.splitlines()[2].split() == [*head, "bounds"]
+    assert verbose.splitlines()[2].split() == ["metric", "method", *head[1:], "bounds", "source"]
     assert without.count(" (bounds)") == 3
 
 
@@ -199,7 +199,7 @@ def test_groups_stand_in_one_table(tmp_path, run):
         "A": (13, [80, 100]),
         "B": (5, 100),
     }
-    assert "A: 13 targets" in run("estimate", path, "--by", "model")[1]
+    assert "A: 13 users" in run("estimate", path, "--by", "model")[1]
 
 
 def test_models_in_one_file_or_in_several_are_paired_by_user(tmp_path, run):
@@ -233,7 +233,7 @@ def test_several_models_of_papers_are_compared(run):
     other = ("A:HR@10=0.690", "B:100:HR@10=0.5", "--sampled", 99)
     assert printed(run("published", *other, *given)) == one
     assert {row["model"] for row in one["standings"]} == {"A", "B"}
-    assert "winner" in run("published", *other, *given[:4])[1]
+    assert "told apart" in run("published", *other, *given[:4])[1]
 
 
 def test_one_model_of_a_paper_may_have_a_name_and_a_range_for_a_number(run):
@@ -347,7 +347,7 @@ def test_libraries_of_pages_and_plots_are_asked_for_before_the_work(
 
 def test_warnings_go_to_stderr_once_and_quiet_leaves_them_out(run, ranks):
     code, out, err = run("estimate", ranks, *CALL)
-    assert out.startswith("80 targets, 30 of 400 items sampled with replacement")
+    assert out.startswith("80 users, 30 of 400 items sampled, candidates")
     assert "warning" not in out
     lines = [line for line in err.splitlines() if line.startswith("warning: ")]
     assert lines

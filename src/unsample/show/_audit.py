@@ -1,10 +1,12 @@
-"""How an audit reads: its sheet and its page."""
+"""What an audit says."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from unsample.answers import Audit, Finding
-from unsample.show._html import Page, Part, page
-from unsample.show._sheet import DASH, Columns, Number, Sheet, Table, p_value, sheet
+from unsample.show._sheet import Part, Sheet, sheet
+from unsample.show._table import DASH, Columns, Number, Table
 
 #: What the law of drawing is called.
 _LAWS = {
@@ -18,7 +20,7 @@ _COLUMNS: Columns[Finding] = {
     "statistic": lambda row: row.statistic,
     "value": lambda row: _figure(row.value),
     "expected": lambda row: _figure(row.expected),
-    "p": lambda row: Number(DASH) if row.p_value is None else p_value(row.p_value),
+    "p": lambda row: _p_value(row.p_value),
 }
 
 
@@ -30,35 +32,27 @@ def _figure(value: float | None) -> Number:
     return Number(f"{value:,.0f}" if value >= 1000.0 else f"{value:.4g}", value)
 
 
+def _p_value(value: float | None) -> Number:
+    if value is None:
+        return Number(DASH)
+    return Number("<0.001" if value < 0.001 else f"{value:.3f}", value)
+
+
 @sheet.register
 def _(result: Audit) -> Sheet:
     low, high = result.sampled
     sampled = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     lists = "1 list" if result.targets == 1 else f"{result.targets:,} lists"
     what = f"{lists} of {sampled} negatives from {result.items:,} items"
+    table = Table.of(result.findings, _COLUMNS)
     return Sheet(
-        title=(f"{what}: {_LAWS[result.law]}",),
-        tables=(Table.of(result.findings, _COLUMNS, "How negatives were drawn", "findings"),),
-        notes=(
-            "\n".join(f"{row.question}: {row.sentence}" for row in result.findings),
-            "\n".join(filter(None, [result.advice, result.call])),
-        ),
-        warnings=result.warnings,
-    )
-
-
-@page.register
-def _(result: Audit) -> Page:
-    columns: Columns[Finding] = {**_COLUMNS, "what was found": lambda row: row.sentence}
-    table = Table.of(result.findings, columns, "How negatives were drawn", "findings")
-    return Page(
         verb="audit",
         title="How negatives were drawn",
-        subtitle=sheet(result).title[0],
+        about=(f"{what}: {_LAWS[result.law]}",),
+        parts=(Part("Questions", replace(table, caption="Drawn negatives", identity="findings")),),
+        verdicts=(
+            *(f"{row.question}: {row.sentence}" for row in result.findings),
+            *filter(None, [result.advice, result.call]),
+        ),
         warnings=result.warnings,
-        headline=tuple(filter(None, [result.advice, result.call])),
-        parts=(Part("questions", "Questions and answers", tables=(table,)),),
-        about=result,
-        words="audit",
-        settings=(("Items", f"{result.items:,}"), ("Targets", f"{result.targets:,}")),
     )

@@ -1,54 +1,44 @@
-"""Charts as data: what the script of a page draws, and matplotlib as well.
+"""The one chart model: lines with bands, and intervals in rows.
 
-A chart holds views of the same kind (one for each metric), among which the reader chooses.
+A chart is plain data, which the script of a page and matplotlib both draw. It holds views of the
+same kind, one for each metric, among which the reader chooses.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers import DEFAULT_LEVEL, Estimate, Estimates
-from unsample.show._sheet import Cell, Number, Table, has_both, is_exact, number, point_of
+from unsample.show._table import Ends, Number, Table
 
 _NONE = (math.nan, math.nan)
 #: Styles of the page in the order in which curves take them, the most distinct first.
 _STYLES = (4, 6, 5, 2, 3, 1, 0)
-Role: TypeAlias = Literal["interval", "bounds"]
-#: What each design does, for readers of plans.
-DESIGNS = {
-    "fixed": "The same number of sampled items for each target.",
-    "certified": "Items are scored until the metric@K is certain, for as many users as the budget "
-    "allows.",
-    "guided": "Likely strong items are scored first, and part of the users is certified.",
-    "exact": "Users are ranked in full, as many as the budget allows.",
-}
+Role: TypeAlias = Literal["bounds", "interval"]
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A curve with a value at each place of its view, NaN for none; ``marked`` draws points."""
+    """A curve with a value at each place of its view, NaN for none."""
 
     name: str
     style: int
     y: FloatArray
-    marked: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """A range around a curve, or around all of them where ``style`` is None."""
+    """A range around the curves."""
 
     role: Role
     name: str
     low: FloatArray
     high: FloatArray
-    style: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +52,7 @@ class Guide:
 
 @dataclass(frozen=True, eq=False)
 class LineView:
-    """Curves over shared places; of a chart with steps, ``x`` holds the ends of ranges."""
+    """Curves over shared places."""
 
     name: str
     y_label: str
@@ -83,45 +73,24 @@ class LineChart:
     caption: str
     x_label: str
     views: tuple[LineView, ...]
-    log_x: bool = True
     log_y: bool = False
-    steps: bool = False
     percent: bool = False
-    #: Roles of bands that show at first.
-    shown: tuple[str, ...] = ("interval", "bounds")
-
-    @property
-    def table(self) -> Table:
-        """Return every number of the chart, for readers without script or sight."""
-        several = len(self.views) > 1
-        head = ("view", self.x_label) if several else (self.x_label,)
-        held = [dict(_columns(view)) for view in self.views]
-        names = list(dict.fromkeys(name for columns in held for name in columns))
-        rows = []
-        for view, columns in zip(self.views, held, strict=True):
-            absent = np.full(len(view.labels), np.nan)
-            for place, label in enumerate(view.labels):
-                at: tuple[Cell, ...] = (Number(label, view.x[place]),)
-                before = (view.name, *at) if several else at
-                values = (columns.get(name, absent)[place] for name in names)
-                rows.append((*before, *(number(float(value)) for value in values)))
-        return Table((*head, *names), tuple(rows), self.title, f"{self.identity}-numbers")
 
 
 @dataclass(frozen=True)
 class IntervalRow:
-    """A value with its interval and, where these are wider, its bounds."""
+    """A value with its interval and, where there is one, a wider range such as its bounds."""
 
     label: str
     value: float
-    interval: tuple[float, float]
-    bounds: tuple[float, float] = _NONE
-    #: What the row means, for the reader who points at it.
-    note: str = ""
-    #: ``"sure"`` or ``"unsure"``, which the page marks by colour and by shape.
-    health: str = "sure"
+    interval: Ends
+    wider: Ends
+    #: What else the table says of it, for the reader who points at it.
+    note: str
+    #: Whether it is sure, which colour and shape of the point say.
+    sure: bool
     #: Values that the row sums up, drawn as small marks.
-    marks: tuple[float, ...] = ()
+    marks: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -137,22 +106,73 @@ class IntervalChart:
     """Values with intervals below each other; with ``zero``, they are differences."""
 
     kind: ClassVar = "intervals"
-    #: Pages show these numbers in a table of their own, with more columns.
-    table: ClassVar = None
     identity: str
     title: str
     caption: str
     x_label: str
     views: tuple[IntervalView, ...]
+    #: What the legend calls the intervals, rows that are not sure, and the wider range.
+    sure: str
+    unsure: str
+    wider: str
     zero: bool = False
-    #: What the two healths are called in the legend.
-    sure: str = "interval"
-    unsure: str = "interval is the bounds"
-    #: What the wider range is called.
-    wider: str = "bounds"
 
 
 Chart: TypeAlias = LineChart | IntervalChart
+
+
+def intervals_of(
+    table: Table,
+    column: str,
+    *,
+    caption: str,
+    x_label: str,
+    zero: bool = False,
+    marks: Mapping[tuple[str, ...], tuple[float, ...]] | None = None,
+) -> IntervalChart:
+    """Return the numbers of a column as a chart, a view for each metric if rows have other names.
+
+    Rows are sure unless they are bounds; differences are if they are told apart, and so bold.
+    """
+    brief = table.brief
+    words = [name for name, side in zip(brief.columns, brief.align, strict=True) if side == "l"]
+    keys = [name for name in words if name != "metric"]
+    by_metric = keys not in ([], ["method"])
+    views: dict[str, list[IntervalRow]] = {}
+    for row in table.rows:
+        cells = dict(zip(table.columns, row, strict=True))
+        metric, key = str(cells["metric"]), tuple(str(cells[name]) for name in keys)
+        held = cells[column]
+        assert isinstance(held, Number)
+        rest = (name for name in table.columns if name not in {"metric", column, *keys})
+        note = "; ".join(f"{name}: {cells[name]}" for name in rest if str(cells[name]))
+        views.setdefault(metric if by_metric else "all", []).append(
+            IntervalRow(
+                ", ".join(key if by_metric else (metric, *key)),
+                math.nan if held.value is None else held.value,
+                held.ends or (_NONE if held.value is None else (held.value, held.value)),
+                held.wider or _NONE,
+                note,
+                held.bold if zero else held.word != "bounds",
+                (marks or {}).get((metric, *key), ()),
+            )
+        )
+    return IntervalChart(
+        identity=f"{table.identity}-chart",
+        title=table.caption,
+        caption=caption,
+        x_label=x_label,
+        views=tuple(IntervalView(name, tuple(rows)) for name, rows in views.items()),
+        sure="told apart" if zero else table.interval,
+        unsure="not told apart" if zero else "interval is the bounds",
+        wider=table.wider,
+        zero=zero,
+    )
+
+
+def style(place: int) -> int:
+    """Return the style of a curve by its place among the curves."""
+    return _STYLES[place % len(_STYLES)]
 
 
 def spec(chart: Chart) -> dict[str, Any]:
@@ -169,62 +189,3 @@ def _plain(value: Any) -> Any:
         # No chart shows more digits.
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value
-
-
-def style(place: int) -> int:
-    """Return the style of a curve by its place among the curves."""
-    return _STYLES[place % len(_STYLES)]
-
-
-def _columns(view: LineView) -> Iterable[tuple[str, FloatArray]]:
-    yield from ((series.name, series.y) for series in view.series)
-    for band in view.bands:
-        yield from ((f"{band.name}, low", band.low), (f"{band.name}, high", band.high))
-
-
-# --- charts of results -------------------------------------------------------------------------
-
-
-def estimates_chart(
-    results: Mapping[str, Estimates], level: float = DEFAULT_LEVEL, *, highest_first: bool = False
-) -> IntervalChart:
-    """Return estimates with intervals and bounds; groups have a view for each metric."""
-    alone = list(results) == [""]
-    rows: dict[str, list[IntervalRow]] = {}
-    for name, result in results.items():
-        for entry in result.entries:
-            metric = entry.metric.name
-            label = metric if alone else name
-            label = f"{label}, {entry.method}" if len(result.methods) > 1 else label
-            row = _row(label, entry, level, bounds=not has_both(result))
-            rows.setdefault("all" if alone else metric, []).append(row)
-    if highest_first:
-        for found in rows.values():
-            found.sort(key=lambda row: math.inf if math.isnan(row.value) else -row.value)
-    title, sure = "Estimates with intervals and bounds", "interval"
-    caption = "Thick line: the interval. Thin line: the bounds, which hold whatever P(R) is."
-    every = [row for found in rows.values() for row in found]
-    if all(math.isnan(row.bounds[0]) and row.health == "sure" for row in every):
-        title, caption = "Values with intervals", "Each line is the interval for users like these."
-    if all(is_exact(entry) for result in results.values() for entry in result.entries):
-        sure = "exact"
-    return IntervalChart(
-        identity="intervals",
-        title=title,
-        caption=caption,
-        x_label="metric on the full catalogue",
-        views=views_of(rows),
-        sure=sure,
-    )
-
-
-def _row(label: str, entry: Estimate, level: float, *, bounds: bool) -> IntervalRow:
-    row = IntervalRow(label, point_of(entry), entry.interval(level))
-    if entry.source == "bounds":
-        note = "the interval is the bounds, which hold whatever P(R) is"
-        return replace(row, note=note, health="unsure")
-    return replace(row, bounds=entry.bounds(level)) if bounds and not is_exact(entry) else row
-
-
-def views_of(rows: Mapping[str, list[IntervalRow]]) -> tuple[IntervalView, ...]:
-    return tuple(IntervalView(name, tuple(found)) for name, found in rows.items())

@@ -1,193 +1,259 @@
-"""How a comparison reads: its sheet, its page and its chart of differences."""
+"""What comparisons of models say: on one data set, and on several."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import replace
+from functools import partial
 
-from unsample.answers import Comparison, Difference, Published, Standing
-from unsample.show._charts import IntervalChart, IntervalRow, estimates_chart, views_of
-from unsample.show._html import Page, Part, curve_parts, page, settings_of
-from unsample.show._sheet import (
-    MINUS,
-    Cell,
-    Columns,
-    Number,
-    Sheet,
-    Table,
-    digits,
-    heading,
-    mark_of,
-    number,
-    point_of,
-    sheet,
-    span_of,
-    within,
+from unsample.answers import (
+    LIKE,
+    THESE,
+    Across,
+    Comparison,
+    Difference,
+    MeanStanding,
+    Published,
+    Standing,
 )
+from unsample.show._charts import LineChart, intervals_of
+from unsample.show._curves import curves_chart
+from unsample.show._estimates import heading, is_exact, settings_of
+from unsample.show._sheet import Notes, Part, Sheet, sheet
+from unsample.show._table import Columns, Ends, Number, Table, chance, digits, number
 
-#: Models whose curves are drawn.
+#: Models whose curves are drawn: more no eye can follow.
 _MOST_CURVES = 12
+_LINES = "Thick line: the interval, chance and the bias of sampling included."
 
 
 @sheet.register
 def _(result: Comparison) -> Sheet:
     shown = result.excerpt()
-    standings: Columns[Standing] = {
-        "metric": lambda row: row.metric,
-        "model": lambda row: row.model,
-        "estimate": lambda row: standing(shown, row),
-        f"{100 * result.level:g} % interval": lambda row: span_of(
-            row.low, row.high, after=mark_of(row.source)
-        ),
-        "best": lambda row: chance(row.chance),
-    }
-    first, *others = comparison_title(shown)
+    models, pairs = _standings(result, shown), _differences(result, shown)
+    of_models = f"{_LINES} Where it overlaps, models may still be told apart: see differences."
+    of_pairs = f"{_LINES} Where it crosses zero, it is open which model is better."
+    drawn = partial(intervals_of, models, "estimate", caption=of_models, x_label="full catalogue")
+    compared = partial(intervals_of, pairs, "difference", caption=of_pairs, zero=True)
     return Sheet(
-        title=(f"{len(result.models)} models, {runs_in_words(shown)}{first}", *others),
-        verdicts=result.sentences(),
-        tables=(
-            Table.of(shown.standings, standings, "Models", "standing-table"),
-            differences_table(shown),
+        verb="compare",
+        title=f"Which of {len(result.models)} models is truly better?",
+        about=_about(result, shown),
+        parts=(
+            Part("Models", models, drawn),
+            Part("Differences", pairs, partial(compared, x_label="difference, full catalogue")),
+            Part("At every K", chart=partial(_curves, shown)),
         ),
-        notes=comparison_notes(result, shown),
+        verdicts=result.sentences(),
+        notes=_notes(result, shown),
         warnings=result.warnings,
+        settings=(
+            ("Models", ", ".join(shown.models)),
+            ("Compared", result.pairing),
+            ("Level", _sure(result)),
+            ("Runs", ", ".join(f"{name} {count}" for name, count in shown.runs.items()) or "1"),
+            *settings_of(next(iter(result.estimates.values()))),
+        ),
     )
 
 
-def standing(shown: Comparison, row: Standing) -> Number:
-    """Return a model's value; the highest of its metric is the best."""
-    value = point_of(shown.estimates[row.model][row.metric])
-    highest = max(each.value for each in shown.standings if each.metric == row.metric)
-    return number(value, best=row.value == highest)
+def _about(result: Comparison, shown: Comparison) -> tuple[str, ...]:
+    """Return by what models are compared; of each model where that comes from a paper."""
+    count = f"{len(result.models):,} models"
+    held = shown.estimates
+    if any(isinstance(each, Published) for each in held.values()):
+        lines = (f"{name}: {'; '.join(sheet(each).about)}" for name, each in held.items())
+        return (f"{count}, compared by printed numbers", *lines)
+    runs = sorted({shown.runs.get(name, 1) for name in shown.models})
+    if runs != [1]:
+        span = " to ".join(map(str, sorted({runs[0], runs[-1]})))
+        count += f", {span} runs of each, a run of {heading(next(iter(held.values())))}"
+    else:
+        count += f", {heading(next(iter(held.values())))}"
+    scored = ", ".join(f"{name} {each:,}" for name, each in shown.scored.items())
+    cost = (f"scores: {scored}; {sum(result.scored.values()):,} in all",) if scored else ()
+    return (f"{count}, compared {shown.pairing}", *cost)
 
 
-def comparison_notes(result: Comparison, shown: Comparison) -> tuple[str, ...]:
-    """Return what the columns mean, and what the tables leave out."""
-    sure = f"{100 * result.level:g} %, corrected for the pairs (holm)"
-    text = "best: the chance of being the best; chance: that a is better than b; a winner has"
-    notes = [f"{text} {sure}"]
+def _notes(result: Comparison, shown: Comparison) -> Notes:
+    told = f"chance of at least {_sure(result)}"
     if result.runs and set(result.runs.values()) == {1}:
-        notes[0] += "; one run of each model: training chance is not in it"
+        told += "; one run of each model: training chance is not in it"
+    notes = [("best", "chance of being the best"), ("told apart", told)]
     if shown is not result:
-        left_out = (
-            f"... the highest estimates of {len(result.models):,} models; the JSON output and "
-            "to_frame hold all of them"
-        )
-        notes.insert(0, left_out)
-    if result.scored:
-        each = ", ".join(f"{name} {scored:,}" for name, scored in shown.scored.items())
-        notes.append(f"scores: {each}; {sum(result.scored.values()):,} in all")
+        cut = f"the highest estimates of {len(result.models):,} models; JSON and to_frame have all"
+        notes.insert(0, ("shown", cut))
     return tuple(notes)
 
 
-def differences_table(shown: Comparison, *, brackets: bool = False) -> Table:
-    """Return the differences of models; with ``brackets``, intervals stand behind them."""
-    columns: dict[str, Callable[[Difference], Cell]] = {
+def _sure(result: Comparison | Across) -> str:
+    return f"{100 * result.level:g} %, corrected for many pairs"
+
+
+def _standings(result: Comparison, shown: Comparison) -> Table:
+    """Return a row for each model, the highest estimate of each metric first."""
+    winners = {metric.name: result.winner(metric) for metric in result.metrics}
+    columns: Columns[Standing] = {
         "metric": lambda row: row.metric,
-        "a - b": lambda row: f"{row.a} - {row.b}",
-        "difference": difference,
-        f"{shown.level_of_both:g} % interval": lambda row: span_of(row.low, row.high, "+"),
+        "model": lambda row: row.model,
+        "estimate": lambda row: _standing(row, shown, bold=winners[row.metric] == row.model),
+        "best": lambda row: chance(row.chance),
+        "source": lambda row: row.source,
+    }
+    return replace(
+        Table.of(shown.standings, columns),
+        caption="Full-catalogue metrics of models",
+        identity="models",
+        interval=f"{100 * result.level:g} % interval",
+        wider="bounds",
+        bold=f"better than every other model ({_sure(result)})",
+        details=("bounds", "source"),
+        over_metrics="estimate",
+    )
+
+
+def _standing(row: Standing, result: Comparison, *, bold: bool = False) -> Number:
+    """Return the estimate of a model, as `value_of` does, at the level of the comparison."""
+    entry = result.estimates[row.model][row.metric]
+    value = math.nan if getattr(entry, "vague", False) else row.value
+    if row.source == "bounds":
+        return number(value, (row.low, row.high), None, "bounds", bold=bold)
+    bounds = None if is_exact(entry) else entry.bounds(result.level)
+    return number(value, (row.low, row.high), bounds, bold=bold)
+
+
+def _differences(result: Comparison, shown: Comparison) -> Table:
+    """Return the differences of pairs, the higher estimate first, and who is told apart."""
+    rows = [pair if pair.value >= 0 else pair.reversed() for pair in shown.differences]
+    columns: Columns[Difference] = {
+        "metric": lambda row: row.metric,
+        "models": lambda row: f"{row.a} - {row.b}",
+        "difference": lambda row: _signed(row, bold=row.winner is not None),
         "chance": lambda row: chance(row.chance),
-        "winner": lambda row: row.winner or "cannot tell",
     }
-    if brackets:
-        columns["difference"] = lambda row: within(difference(row), row.low, row.high, "+")
-        del columns[f"{shown.level_of_both:g} % interval"]
-    return Table.of(shown.differences, columns, "Differences", "difference-table")
-
-
-def comparison_title(shown: Comparison) -> tuple[str, ...]:
-    """Return by what models are compared; of each model where that comes from a paper."""
-    held = shown.estimates
-    if any(isinstance(each, Published) for each in held.values()):
-        first = "compared by printed numbers"
-        return (first, *(f"{name}: {'; '.join(sheet(each).title)}" for name, each in held.items()))
-    return (f"{heading(next(iter(held.values())))}, compared {shown.pairing}",)
-
-
-def runs_in_words(shown: Comparison) -> str:
-    """Return how many runs models have, in front of what each of them is based on."""
-    counts = [shown.runs.get(name, 1) for name in shown.models]
-    if set(counts) == {1}:
-        return ""
-    each = str(counts[0]) if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
-    return f"{each} runs of each, a run of "
-
-
-def chance(value: float | None) -> Number:
-    """Return a chance in per cent, or nothing where it is withheld."""
-    if value is None:
-        return Number("")
-    if not 0.005 <= value <= 0.995:
-        return Number("<1 %" if value < 0.5 else ">99 %", value)
-    return Number(f"{100 * value:.0f} %", value)
-
-
-def difference(row: Difference) -> Number:
-    """Return a difference with its sign, and the digits that its interval needs."""
-    return Number(digits(row.value, max(abs(row.low), abs(row.high)), "+"), row.value)
-
-
-@page.register
-def _(result: Comparison) -> Page:
-    said, shown = sheet(result), result.excerpt()
-    first = next(iter(result.estimates.values()))
-    models = estimates_chart(shown.estimates, result.level, highest_first=True)
-    caption = models.caption
-    if result.paired:
-        caption += (
-            " Intervals that overlap may still belong to models that are told apart, for "
-            "differences are taken user by user."
-        )
-    models = replace(models, title="Each model by itself", caption=caption)
-    # More curves no eye can follow, and each needs linear programs at every K.
-    highest = dict.fromkeys(row.model for row in shown.standings)
-    alone = [name for name in highest if result.runs.get(name, 1) == 1]
-    curves = {name: shown.estimates[name] for name in alone[:_MOST_CURVES]}
-    settings = {
-        "Models": f"{len(result.models):,}; in tables and charts: {', '.join(shown.models)}",
-        "Runs": ", ".join(f"{name} {count}" for name, count in result.runs.items()),
-        "Compared": result.pairing,
-        "Curves": ", ".join(curves),
-        "Level": f"{100 * result.level:g} %",
-    }
-    standings, differences = said.tables
-    return Page(
-        verb="compare",
-        title=f"Which of {len(result.models)} models is truly better?",
-        subtitle="; ".join(comparison_title(shown)),
-        warnings=result.warnings,
-        headline=said.verdicts,
-        parts=(
-            Part("verdicts", "Differences", (differences_chart(result),), (differences,)),
-            Part("standings", "Models", (models,), (standings,)),
-            *(curve_parts(curves, result.level) if curves else ()),
-        ),
-        about=first,
-        words="comparison",
-        level=result.level,
-        settings=(*settings.items(), *settings_of(first)),
-    )
-
-
-def differences_chart(result: Comparison) -> IntervalChart:
-    """Return the differences of models with their intervals, a view for each metric."""
-    rows: dict[str, list[IntervalRow]] = {}
-    for held in result.excerpt().differences:
-        name, mark = f"{held.a} {MINUS} {held.b}", "sure" if held.winner else "unsure"
-        row = IntervalRow(name, held.value, (held.low, held.high), note=str(held), health=mark)
-        rows.setdefault(held.metric, []).append(row)
-    caption = (
-        f"Each line holds the true difference at {result.level_of_both:g} %, chance and the bias "
-        "of sampling included. A line that crosses zero leaves open which model is better."
-    )
-    return IntervalChart(
+    return replace(
+        Table.of(rows, columns),
+        caption="Differences between models",
         identity="differences",
-        title="Differences between models",
-        caption=caption,
-        x_label="difference on the full catalogue",
-        views=views_of(rows),
-        zero=True,
-        sure="told apart",
-        unsure="cannot be told apart",
+        interval=f"{result.level_of_both:g} % interval",
+        bold=f"told apart ({_sure(result)})",
+        told="told apart",
+    )
+
+
+def _signed(row: Difference, wider: Ends | None = None, *, bold: bool = False) -> Number:
+    """Return a difference with its sign, and the digits that its interval needs."""
+    text = digits(row.value, max(abs(row.low), abs(row.high)), "+")
+    return Number(text, row.value, (row.low, row.high), wider, bold=bold)
+
+
+def _curves(shown: Comparison) -> LineChart | None:
+    """Return the curves of the highest models that have one run."""
+    highest = dict.fromkeys(row.model for row in shown.standings)
+    alone = [name for name in highest if shown.runs.get(name, 1) == 1]
+    return curves_chart({name: shown.estimates[name] for name in alone[:_MOST_CURVES]}, shown.level)
+
+
+# -- several data sets ----------------------------------------------------------------------------
+
+
+@sheet.register
+def _(result: Across) -> Sheet:
+    sets = ", ".join(result.comparisons)
+    means = _means(result)
+    marks: dict[tuple[str, ...], tuple[float, ...]] = {
+        (row.metric, row.model): tuple(
+            result.comparisons[name].estimates[row.model][row.metric].value for name in result.whole
+        )
+        for row in result.standings
+    }
+    caption = f"Small marks: data sets. Thick line: the mean on {THESE}. Thin line: on {LIKE}."
+    drawn = partial(intervals_of, means, "mean", caption=caption, marks=marks)
+    return Sheet(
+        verb="compare",
+        title=f"Which of {len(result.models)} models is better over {len(result.whole)} data sets?",
+        about=(f"{len(result.models)} models on {len(result.comparisons)} data sets ({sets})",),
+        parts=(
+            Part("Each data set", _cells(result)),
+            Part("Means over data sets", means, partial(drawn, x_label="mean over data sets")),
+            Part("Differences of means", _mean_differences(result)),
+        ),
+        verdicts=result.sentences(),
+        notes=(
+            ("best", f"chance of the highest mean on {THESE}"),
+            ("best on", "so many of them, to be expected"),
+            ("place", f"the mean place, with its interval on {LIKE}"),
+        ),
+        warnings=result.warnings,
+        settings=(("Means are over", ", ".join(result.whole)), ("Level", _sure(result))),
+    )
+
+
+def _cells(result: Across) -> Table:
+    """Return the estimates with their intervals, models below each other, a column a data set."""
+    rows = [
+        (name, held, row) for name, held in result.comparisons.items() for row in held.standings
+    ]
+    order = {metric.name: place for place, metric in enumerate(result.metrics)}
+    rows.sort(key=lambda each: (order[each[2].metric], result.models.index(each[2].model)))
+    columns: Columns[tuple[str, Comparison, Standing]] = {
+        "metric": lambda row: row[2].metric,
+        "model": lambda row: row[2].model,
+        "data set": lambda row: row[0],
+        "estimate": lambda row: _bracketed(_standing(row[2], row[1])),
+    }
+    caption = f"Models on each data set, with {100 * result.level:g} % intervals"
+    table = Table.of(rows, columns).pivot("data set", "estimate")
+    return replace(table, caption=caption, identity="datasets")
+
+
+def _bracketed(shown: Number) -> Number:
+    """Return a number and its interval in one cell, also on screens."""
+    return Number(f"{shown.text}{shown.behind}", shown.value)
+
+
+def _means(result: Across) -> Table:
+    """Return the mean of each model, and its places."""
+    winners = {metric.name: result.winner(metric.name) for metric in result.metrics}
+
+    def mean(row: MeanStanding) -> Number:
+        ends, like = (row.low, row.high), (row.like_low, row.like_high)
+        return number(row.value, ends, like, bold=winners[row.metric] == row.model)
+
+    def place(row: MeanStanding) -> Number:
+        ends = f"{row.place_low:.1f}, {row.place_high:.1f}"
+        return Number(f"{row.place:.2f} [{ends}]", row.place)
+
+    columns: Columns[MeanStanding] = {
+        "metric": lambda row: row.metric,
+        "model": lambda row: row.model,
+        "mean": mean,
+        "best": lambda row: chance(row.chance),
+        "best on": lambda row: Number(f"{row.best_on:.1f}", row.best_on),
+        "place": place,
+    }
+    return replace(
+        Table.of(result.standings, columns),
+        caption="Means over data sets",
+        identity="means",
+        interval=THESE,
+        wider=LIKE,
+        bold=f"the highest mean on {LIKE} ({_sure(result)})",
+    )
+
+
+def _mean_differences(result: Across) -> Table:
+    columns: Columns[tuple[Difference, Difference]] = {
+        "metric": lambda row: row[0].metric,
+        "models": lambda row: f"{row[0].a} - {row[0].b}",
+        "difference": lambda row: _signed(row[0], (row[1].low, row[1].high)),
+        "chance, these": lambda row: chance(row[0].chance),
+        "chance, like these": lambda row: chance(row[1].chance),
+    }
+    return replace(
+        Table.of(zip(result.differences, result.like, strict=True), columns),
+        caption="Differences of means",
+        identity="differences",
+        interval=THESE,
+        wider=LIKE,
     )

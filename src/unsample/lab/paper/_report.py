@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +16,14 @@ from unsample.show import (
     LineChart,
     LineView,
     Number,
-    Page,
     Part,
     Series,
     Sheet,
     Table,
-    as_latex,
-    as_markdown,
-    page,
     sheet,
+    style,
+    table_latex,
+    table_markdown,
 )
 
 VERDICTS = {True: "holds", False: "does not hold", None: "-"}
@@ -48,14 +48,18 @@ def write_report(tables: Mapping[str, Rows], folder: Path) -> None:
         ("accuracy", accuracy_tables(tables["accuracy"])),
         ("winners", winner_tables(tables["winners"])),
     ):
-        write_text(folder / f"{name}.md", as_markdown(Sheet((), made)))
+        write_text(folder / f"{name}.md", _markdown(made))
         write_text(folder / f"{name}.tex", wide_latex(made))
-    write_text(folder / "claims.md", as_markdown(Sheet((), claim_tables(tables["claims"]))))
+    write_text(folder / "claims.md", _markdown(claim_tables(tables["claims"])))
+
+
+def _markdown(tables: tuple[Table, ...]) -> str:
+    return "\n\n".join(table_markdown(table, table.caption) for table in tables) + "\n"
 
 
 def wide_latex(tables: tuple[Table, ...]) -> str:
     """Return tables for LaTeX, each as wide as the page."""
-    text = as_latex(Sheet((), tables))
+    text = "\n\n".join(table_latex(table, table.caption) for table in tables) + "\n"
     for old, new in (
         (r"\begin{table}", r"\begin{table*}[t]"),
         (r"\end{table}", r"\end{table*}"),
@@ -68,30 +72,28 @@ def wide_latex(tables: tuple[Table, ...]) -> str:
 
 @sheet.register
 def _(result: Reproduction) -> Sheet:
-    columns = {
-        "by bias": lambda row: VERDICTS[row["holds_by_bias"]],
-        "by RMSE": lambda row: VERDICTS[row["holds_by_rmse"]],
-        "claim": lambda row: str(row["claim"]),
+    tables, settings = result.tables, result.settings
+    claims, listed = claim_tables(tables["claims"])
+    said = replace(claims, identity="claims", details=("what was found", "where"))
+    more = {
+        "Deviations": (listed,),
+        "Accuracy": accuracy_tables(tables["accuracy"]),
+        "Winners": winner_tables(tables["winners"]),
     }
-    claims = Table.of(result.tables["claims"], columns, "What the paper says", "claims")
-    where = f"Tables: {result.folder}/*.csv, *.md and *.tex ({result.settings['seconds']:.0f} s)"
-    names = ", ".join(result.settings["datasets"])
-    title = f"The paper on {names}, {result.settings['repeats']} repeats"
-    return Sheet((title,), (claims,), (where,))
-
-
-@page.register
-def _(result: Reproduction) -> Page:
-    tables = result.tables
     parts = [
-        Part("claims", "What the paper says", tables=claim_tables(tables["claims"])),
-        Part("figures", "Where the targets stand", charts=(_distributions(tables),)),
-        Part("accuracy", "Accuracy", tables=accuracy_tables(tables["accuracy"])),
-        Part("winners", "Winners", tables=winner_tables(tables["winners"])),
+        Part(title, replace(table, identity=f"{title.lower()}-{place}"), brief=False)
+        for title, made in more.items()
+        for place, table in enumerate(made)
     ]
-    settings = tuple((name, str(value)) for name, value in result.settings.items())
-    title = "The paper reproduced"
-    return Page("reproduce", title, sheet(result).title[0], tuple(parts), settings, None)
+    drawn = Part("Where the targets stand", chart=lambda: _distributions(tables))
+    return Sheet(
+        verb="reproduce",
+        title="The paper reproduced",
+        about=(f"The paper on {', '.join(settings['datasets'])}, {settings['repeats']} repeats",),
+        parts=(Part("What the paper says", said), drawn, *parts),
+        notes=(("Tables", f"{result.folder}/*.csv, *.md, *.tex ({settings['seconds']:.0f} s)"),),
+        settings=tuple((name, str(value)) for name, value in settings.items()),
+    )
 
 
 def _distributions(tables: Mapping[str, Rows]) -> LineChart:
@@ -103,7 +105,7 @@ def _distributions(tables: Mapping[str, Rows]) -> LineChart:
         curves = grouped(group, "estimator")
         x = tuple(row["rank"] for row in next(iter(curves.values())))
         series = tuple(
-            Series(name, place if name != "exact" else -1, np.array([row["cdf"] for row in rows]))
+            Series(name, style(place), np.array([row["cdf"] for row in rows]))
             for place, ((name,), rows) in enumerate(curves.items())
         )
         labels = tuple(f"rank {rank:,}" for rank in x)
@@ -189,7 +191,7 @@ def claim_tables(claims: Iterable[Row]) -> tuple[Table, ...]:
     }
     checked = "What the paper's text says about its tables, checked on ours"
     listed = Table(("id", "what differs"), tuple(deviations().items()), "Deviations from the paper")
-    return Table.of(claims, columns, checked), listed
+    return replace(Table.of(claims, columns), caption=checked), listed
 
 
 # -- numbers as text --------------------------------------------------------------------------

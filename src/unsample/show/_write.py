@@ -1,0 +1,202 @@
+r"""A result as text, as HTML for notebooks, as LaTeX and as Markdown; every name is escaped.
+
+Names come from files. None of them may move a terminal's cursor, end a table row or run code.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable
+
+from unsample import __version__
+from unsample._rules import printable
+from unsample.show._sheet import Notes, sheet
+from unsample.show._table import Cell, Number, Table
+
+#: As in CITATION.cff.
+CITATION = (
+    "R. Jin, D. Li, B. Mudrak, J. Gao and Z. Liu: On Estimating Recommendation Evaluation Metrics "
+    "under Sampling. AAAI 2021, doi:10.1609/aaai.v35i5.16537"
+)
+_MARKDOWN = re.compile(r"([\\`*_\[\]#|~!])")
+_LATEX = str.maketrans(
+    {char: f"\\{char}" for char in "{}$&#%_"}
+    | {
+        "\\": r"\textbackslash{}",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        # Behind the end of a row these would be its options.
+        "[": "{[}",
+        "]": "{]}",
+        "*": "{*}",
+        "\N{PLUS-MINUS SIGN}": r"$\pm$",
+        "\N{MULTIPLICATION SIGN}": r"$\times$",
+        "\N{MINUS SIGN}": "$-$",
+        "\N{EN DASH}": "--",
+        "\N{NOT EQUAL TO}": r"$\neq$",
+    }
+)
+
+
+def as_text(result: object, *, warnings: bool = True, verbose: bool = False) -> str:
+    """Return a result as aligned tables; ``verbose`` adds bounds, methods, and what went in."""
+    shown = sheet(result)
+    settings = [f"{name}: {value}" for name, value in shown.settings if verbose]
+    tables = (table.spread() for table in shown.tables)
+    blocks = [
+        "\n".join(map(_one_line, shown.about)),
+        *(_aligned(table if verbose else table.brief) for table in tables),
+        "\n".join(map(_one_line, shown.verdicts)),
+        _one_line(_explained(shown.notes)),
+        "\n".join(map(_one_line, settings)),
+        *(f"warning: {printable(text)}" for text in shown.warnings if warnings),
+    ]
+    return "\n\n".join(filter(None, blocks))
+
+
+def _one_line(text: object) -> str:
+    """Return printable text on one line."""
+    return printable(str(text)).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _explained(notes: Notes) -> str:
+    return "; ".join(f"{term}: {text}" for term, text in notes)
+
+
+def _aligned(table: Table) -> str:
+    """Return a table with a rule below its header and every column as wide as it must be."""
+    whole = [[_one_line(cell) for cell in row] for row in (table.columns, *table.rows)]
+    widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in whole
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def as_notebook(result: object) -> str:
+    """Return a result as HTML for notebooks."""
+    shown = sheet(result)
+    warned = (f"Warning: {text}" for text in shown.warnings)
+    below = (*shown.verdicts, _explained(shown.notes), *warned)
+    tables = (_html_table(table.spread().brief) for table in shown.tables)
+    return "".join((*map(_paragraph, shown.about), *tables, *map(_paragraph, below)))
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{html.escape(text)}</p>" if text else ""
+
+
+def _html_table(table: Table) -> str:
+    rows = [("th", table.columns), *(("td", row) for row in table.rows)]
+    cells = (
+        "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in row) for tag, row in rows
+    )
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
+def as_latex(result: object) -> str:
+    r"""Return a result as LaTeX tables to paste, for documents that load ``booktabs``.
+
+    A table has a label, a caption of a sentence, and a note that says what brackets and bold
+    numbers are. What to cite and all warnings stand above, as comments.
+    """
+    shown = sheet(result)
+    above = [f"Made with unsample {__version__}; cite {CITATION}", *shown.verdicts]
+    above += [f"Warning: {text}" for text in shown.warnings]
+    comments = "\n".join(f"% {_one_line(text)}" for text in above)
+    tables = []
+    for table in shown.tables:
+        note = _latex_escaped(_signs(table.narrow))
+        caption = f"{table.caption} ({'; '.join(shown.about)})."
+        tables.append(table_latex(table, caption, f"tab:{shown.verb}-{table.identity}", note))
+    return "\n\n".join([comments, *tables]) + "\n"
+
+
+def table_latex(table: Table, caption: str, label: str = "", note: str = "") -> str:
+    """Return a table for LaTeX, with a ``note`` of LaTeX below it."""
+    shown = table.narrow
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_latex_escaped(caption)}}}",
+        *([rf"\label{{{label}}}"] if label else []),
+        rf"\begin{{tabular}}{{{''.join(shown.align)}}}",
+        r"\toprule",
+        _latex_row(shown.columns),
+        r"\midrule",
+        *map(_latex_row, shown.rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        *([rf"\par\smallskip\footnotesize {note}"] if note else []),
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+def _signs(table: Table) -> str:
+    """Return what the signs of a paper's table mean: brackets, and bold numbers."""
+    cells = [cell for row in table.rows for cell in row if isinstance(cell, Number)]
+    brackets = any(cell.ends is not None for cell in cells)
+    signs = [f"In brackets: {table.interval}."] if brackets else []
+    if any(cell.word == "bounds" for cell in cells):
+        signs.append("Bounds hold whatever the distribution of ranks is.")
+    if any(cell.bold for cell in cells):
+        signs.append(f"Bold: {table.bold}.")
+    return " ".join(signs)
+
+
+def _latex_row(cells: Iterable[Cell]) -> str:
+    return " & ".join(_paper_cells(cells, _latex_escaped, r"\textbf{%s}")) + r" \\"
+
+
+def _latex_escaped(text: str) -> str:
+    """Return text that LaTeX sets as it is, on one line."""
+    plain = " ".join(printable(text).split())
+    # A hyphen before a number is a minus.
+    return re.sub(r"(?<![\w-])-(?=[0-9])", "$-$", plain.translate(_LATEX))
+
+
+def as_markdown(result: object) -> str:
+    """Return a result as Markdown, with the pipe tables that code hosts show."""
+    shown = sheet(result)
+    blocks = [f"**{markdown_escaped(text)}**" for text in shown.about]
+    for table in shown.tables:
+        blocks += [table_markdown(table, table.caption), markdown_escaped(_signs(table.narrow))]
+    blocks += map(markdown_escaped, shown.verdicts)
+    blocks += (f"**Warning:** {markdown_escaped(text)}" for text in shown.warnings)
+    made = markdown_escaped(f"Made with unsample {__version__}; cite {CITATION}")
+    return "\n\n".join(filter(None, [*blocks, made])) + "\n"
+
+
+def table_markdown(table: Table, caption: str) -> str:
+    """Return a pipe table, below its caption where it has one."""
+    shown = table.narrow
+    rule = ["---:" if side == "r" else "---" for side in shown.align]
+    rows = [_paper_cells(row, markdown_escaped, "**%s**") for row in (shown.columns, *shown.rows)]
+    lines = [f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:])]
+    return "\n".join([*([f"### {markdown_escaped(caption)}", ""] if caption else []), *lines])
+
+
+def markdown_escaped(text: str) -> str:
+    """Return text that Markdown shows as it is, on one line."""
+    plain = " ".join(printable(text).split())
+    marked = _MARKDOWN.sub(r"\\\1", plain.replace("&", "&amp;"))
+    return marked.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _paper_cells(cells: Iterable[Cell], escaped: Callable[[str], str], bold: str) -> list[str]:
+    """Return escaped cells, intervals behind their numbers, and bold what is told apart."""
+
+    def shown(cell: Cell) -> str:
+        if not isinstance(cell, Number):
+            return escaped(cell)
+        text = escaped(cell.text)
+        return f"{bold % text if cell.bold else text} {escaped(cell.behind)}".strip()
+
+    return list(map(shown, cells))
