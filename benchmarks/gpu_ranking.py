@@ -3,8 +3,9 @@
     python benchmarks/gpu_ranking.py [users] [items] [dim]
 
 Prints whether ranks equal those of float64 on whole numbers (which every precision holds exactly,
-ties and excluded items included), times and memory, and how rounding moves real ranks. ``--tiny``
-runs the same on the processor, with plain products in the kernels' place, to see that it runs.
+ties and excluded items included) and those of the processor, times, and how rounding moves real
+ranks; fails where ranks differ. It needs numpy and torch alone. ``--tiny`` runs the same on the
+processor, with plain products in the kernels' place, to see that it runs.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 import sys
 import time
 
+import numpy as np
 import torch
 
-from unsample.designs import _cuda
+from unsample.designs import Candidates, FactorScores, _cuda, count_all
 
 SEEN = 100  # excluded items of a user, in the mean
-TYPES = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 TINY = "--tiny" in sys.argv
 DEVICE = "cpu" if TINY else "cuda"
 
@@ -81,6 +83,19 @@ def agrees(users, items, dim, precision):
     return all(bool((one == two).all()) for one, two in zip(found, expected, strict=True))
 
 
+def ranks_agree(users, dim, precision, items=700):
+    """Return whether full rankings on the device are those of the processor."""
+    rng = np.random.default_rng(0)
+    left, right = (rng.integers(-2, 3, size=(n, dim)).astype("float32") for n in (users, items))
+    factors, targets = FactorScores(left, right), rng.integers(items, size=users)
+    candidates = Candidates.check((np.arange(users), targets), items)
+    here, there = (
+        [np.concatenate(each) for each in list(zip(*count_all(*given), strict=True))[1:3]]
+        for given in ((factors, candidates), (factors, candidates, DEVICE, precision))
+    )
+    return all(map(np.array_equal, here, there))
+
+
 def moved(users, items, precision):
     """Return how many ranks differ from those of float64, and the mean of |R'/R - 1|."""
     scores = users.double() @ items.double().T
@@ -117,18 +132,20 @@ def main(users=100_000, items=1_000_000, dim=128):
     )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for precision, kind in TYPES.items():
-        torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
         u, v = left.to(kind), right.to(kind)
         bare = product(u, v)
         alone = milliseconds(lambda u=u, v=v, p=precision: fused(u, v, targets, p))
         seen = milliseconds(lambda u=u, v=v, p=precision: fused(u, v, targets, p, pairs))
         equal = all(agrees(*size, precision) for size in ((999, 5003, dim), (70, 40, 16)))
+        equal &= all(ranks_agree(*size, precision) for size in ((1, 3), (150, 128), (300, 129)))
         share, size = moved(left[:500], right[:200_000], precision)
         print(
             f"| {precision} | {equal} | {bare:.1f} | {alone:.1f} | {alone / bare:.2f} "
             f"| {seen:.1f} | {share:.1%} of ranks, by {size:.1e} |",
             flush=True,
         )
+        if not equal:
+            sys.exit(f"{precision} gives other ranks")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import numpy as np
 
 from unsample.answers import estimates_of
 from unsample.designs import Certified, Guided
+from unsample.designs._simulation import simulated
 from unsample.lab.datasets import Interactions, leave_random_out, standard_split
 from unsample.lab.recommenders import EASE, ItemKNN
 from unsample.metrics import parse_all
@@ -116,7 +117,7 @@ def shares(dataset: str, world: World) -> None:
     """Print what a certified evaluation costs under each guide, and with which odds as much."""
 
     def certified(**guide: object) -> float:
-        found = Certified().simulate(world.ranks, items=world.items, metrics=METRICS, **guide)
+        found = simulated(Certified(), world.ranks, world.items, 0, metrics=METRICS, **guide)
         return float(found.scored / world.items.sum())
 
     print(f"{dataset}: share of targets in the top {K} {np.mean(world.ranks <= K):.4f}")
@@ -138,11 +139,12 @@ def cell(world: World, guide: str, cost: int, runs: int) -> list[str]:
         row = []
         for some, population in ((world, False), (other, True)):
             budget = (cost + 1) * len(some.ranks)
-            found = Guided().simulate(
+            found = simulated(
+                Guided(),
                 some.ranks,
-                items=some.items,
+                some.items,
+                rng,
                 budget=budget,
-                rng=rng,
                 metrics=METRICS,
                 places=some.places[guide],
             )

@@ -90,7 +90,7 @@ def test_an_expected_histogram_is_that_of_many_samples(guess):
 def test_an_evaluation_costs_what_was_planned_and_is_as_sure(small, guess, name):
     outcome = next(each for each in small.outcomes if each.name == name)
     # Here one order of items suits everyone; plans without odds know no guide.
-    nothing = Guide(lists=np.empty((0, 0), dtype=int), listed=np.empty(0, dtype=int))
+    nothing = Guide()
     scale = np.random.default_rng(9).normal(0.0, 1e6, USERS).round()
     widths, costs = [], []
     for seed in range(6):

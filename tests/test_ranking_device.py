@@ -1,4 +1,4 @@
-"""Ranks on a device equal those of numpy: in chunks everywhere, fused where there is CUDA."""
+"""Full rankings on a device equal those of the processor: fused where there is CUDA."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from unsample.designs import FactorScores, RowScores, _cuda, exact_ranks
+import unsample
+from unsample.designs import Candidates, FactorScores, RowScores, _cuda, count_all
 from unsample.designs._cuda import PRECISIONS
 from unsample.errors import InputError, ScoreError
 
@@ -14,149 +15,116 @@ torch = pytest.importorskip("torch")
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
 #: (device, engine) pairs; CUDA ones are skipped where there is none.
 PLACES = [
-    ("cpu", "chunked"),
-    pytest.param("cuda", "chunked", marks=needs_cuda),
-    pytest.param("cuda", "fused", marks=needs_cuda),
+    ("cpu", "products"),
+    ("cpu", "kernels"),
+    pytest.param(("cuda", "products"), marks=needs_cuda),
+    pytest.param(("cuda", "kernels"), marks=needs_cuda),
 ]
+ITEMS = 700
 
 
-def device_ranks(factors, *targets, device="cuda", engine=None, exclude=None, **options):
-    """Rank on a device, by a chosen engine."""
-    with pytest.MonkeyPatch.context() as patch:
-        if engine is not None:
-            patch.setattr(_cuda, "_is_fused", lambda *_: engine == "fused")
-        return exact_ranks(factors, targets, items=700, exclude=exclude, device=device, **options)
-
-
-def world(users=150, items=700, dim=20, *, whole=True, seed=0, bias=False):
-    """Factors (small whole numbers, which no precision rounds, make many ties) and seen items."""
-    rng = np.random.default_rng(seed)
+def world(users=150, dim=20, *, whole=True):
+    """Factors (small whole numbers, which no precision rounds, make many ties) and targets."""
+    rng = np.random.default_rng(0)
     left, right = (
         rng.integers(-2, 3, size=(n, dim)) if whole else rng.normal(size=(n, dim))
-        for n in (users, items)
+        for n in (users, ITEMS)
     )
-    more = rng.integers(-3, 4, size=items).astype(np.float32) if bias else None
-    factors = FactorScores(left.astype(np.float32), right.astype(np.float32), more)
-    targets = rng.integers(users, size=2 * users), rng.integers(items, size=2 * users)
-    return factors, targets, csr_array(rng.random((users, items)) < 0.1)
+    targets = rng.integers(users, size=2 * users), rng.integers(ITEMS, size=2 * users)
+    seen = csr_array(rng.random((users, ITEMS)) < 0.1)
+    return FactorScores(left.astype(np.float32), right.astype(np.float32)), targets, seen
 
 
-@pytest.mark.parametrize(("device", "engine"), PLACES)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("ties", ["optimistic", "pessimistic", "realistic", "random"])
-@pytest.mark.parametrize("bias", [False, True])
-def test_ranks_equal_those_of_numpy_ties_and_seen_included(device, engine, precision, ties, bias):
-    if precision == "tf32" and device == "cpu":
-        pytest.skip("tf32 is a number format of CUDA devices")
-    factors, targets, seen = world(bias=bias)
-    for excluded in (None, seen):
-        options = {"exclude": excluded, "ties": ties, "rng": 3}
-        expected = exact_ranks(factors, targets, items=700, **options)
-        found = device_ranks(
-            factors, *targets, device=device, engine=engine, precision=precision, **options
-        )
-        assert np.array_equal(found.ranks, expected.ranks)
-        assert np.array_equal(found.items, expected.items)
-        assert np.array_equal(found.ties, expected.ties)
-    assert expected.ties.any()
-
-
-@needs_cuda
-@pytest.mark.parametrize(("users", "dim"), [(1, 3), (150, 128), (300, 129)])
-def test_any_number_of_users_and_factors_can_be_ranked_on_cuda(users, dim):
-    factors, targets, seen = world(users, dim=dim)
-    expected = exact_ranks(factors, targets, items=700, exclude=seen)
-    found = device_ranks(factors, *targets, exclude=seen)
-    assert np.array_equal(found.ranks, expected.ranks)
-    assert np.array_equal(found.ties, expected.ties)
-
-
-@pytest.mark.parametrize(("device", "engine"), PLACES)
-@pytest.mark.parametrize(("precision", "off"), [("float32", 1e-3), ("bfloat16", 0.1)])
-def test_rounding_moves_ranks_of_real_numbers_but_little(device, engine, precision, off):
-    factors, targets, _ = world(whole=False)
-    expected = exact_ranks(factors, targets, items=700).ranks
-    found = device_ranks(factors, *targets, device=device, engine=engine, precision=precision)
-    assert (np.abs(found.ranks - expected) / expected).mean() < off
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_a_device_that_is_not_there_is_refused():
-    factors, targets, _ = world()
-    with pytest.raises(InputError, match="torch finds no CUDA device"):
-        device_ranks(factors, *targets)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"precision": "float16"}, "precision must be one of"),
-        ({"precision": "tf32"}, "only CUDA devices have"),
-        ({"device": "abacus"}, "device must be one of torch"),
-    ],
-)
-def test_bad_arguments_are_refused(options, words):
-    factors, targets, _ = world()
-    with pytest.raises(InputError, match=words):
-        device_ranks(factors, *targets, **{"device": "cpu"} | options)
-
-
-def test_factors_that_diverged_are_refused():
-    factors, targets, _ = world()
-    factors.item_factors[3, 1] = np.nan
-    with pytest.raises(ScoreError, match="item factors must be finite"):
-        device_ranks(factors, *targets, device="cpu")
-
-
-def test_a_function_cannot_be_sent_to_a_device():
-    factors, targets, _ = world()
-    rows = RowScores(lambda users: factors.rows(users, 700))
-    with pytest.raises(InputError, match="device must be left out unless factors are ranked"):
-        device_ranks(rows, *targets, device="cpu")
-
-
-# -- what is done with the counts of the kernels ---------------------------------------------------
+def counts(factors, targets, exclude=None, *where):
+    """Return how many items beat each target, how many tie, and the targets' own scores."""
+    parts = list(count_all(factors, Candidates.check(targets, ITEMS, exclude), *where))
+    return [np.concatenate(each) for each in list(zip(*parts, strict=True))[1:]]
 
 
 @pytest.fixture
-def kernels(monkeypatch):
-    """Let a processor do what the kernels do on CUDA, some targets at a time."""
-
-    def own_scores(users, items, targets, launch):
-        return (users.float() * items[targets].float()).sum(1)
-
-    def count_above(users, items, own, launch):
-        scores = users.float() @ items.float().T
-        return (scores > own[:, None]).sum(1), (scores >= own[:, None]).sum(1)
-
-    def count_excluded(users, items, own, starts, excluded, launch):
-        row = torch.repeat_interleave(torch.arange(len(users)), starts.diff())
-        scores = (users[row].float() * items[excluded].float()).sum(1)
-        return tuple(
-            torch.bincount(row[which], minlength=len(users))
-            for which in (scores > own[row], scores >= own[row])
-        )
-
-    for kernel in (own_scores, count_above, count_excluded):
-        monkeypatch.setattr(_cuda, kernel.__name__, kernel)
-    monkeypatch.setattr(_cuda, "_is_fused", lambda *_: True)
-    monkeypatch.setattr(_cuda, "_TARGETS", 64)
+def engine(request, monkeypatch):
+    """Choose what counts; without CUDA, the processor stands in for the kernels."""
+    device, name = request.param
+    monkeypatch.setattr(_cuda, "_is_fused", lambda *_: name == "kernels")
+    if (device, name) == ("cpu", "kernels"):
+        monkeypatch.setattr(_cuda, "_TARGETS", 64)
+        for kernel in (own_scores, count_above, count_excluded):
+            monkeypatch.setattr(_cuda, kernel.__name__, kernel)
+    return device
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("dim", [3, 16, 20])
-@pytest.mark.usefixtures("kernels")
-def test_counts_of_the_kernels_become_ranks(precision, dim):
-    factors, targets, seen = world(dim=dim)
-    for excluded in (None, seen):
-        expected = exact_ranks(factors, targets, items=700, exclude=excluded, ties="optimistic")
-        found = device_ranks(
-            factors,
-            *targets,
-            device="cpu",
-            precision=precision,
-            exclude=excluded,
-            ties="optimistic",
-        )
-        assert np.array_equal(found.ranks, expected.ranks)
-        assert np.array_equal(found.ties, expected.ties)
+def own_scores(users, items, targets, launch):
+    return (users.float() * items[targets].float()).sum(1)
+
+
+def count_above(users, items, own, launch):
+    scores = users.float() @ items.float().T
+    return (scores > own[:, None]).sum(1), (scores >= own[:, None]).sum(1)
+
+
+def count_excluded(users, items, own, starts, excluded, launch):
+    row = torch.repeat_interleave(torch.arange(len(users)), starts.diff())
+    scores = (users[row].float() * items[excluded].float()).sum(1)
+    which = scores > own[row], scores >= own[row]
+    return tuple(torch.bincount(row[each], minlength=len(users)) for each in which)
+
+
+@pytest.mark.parametrize("engine", PLACES, indirect=True)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("users", "dim"), [(1, 3), (150, 20), (150, 128), (300, 129)])
+def test_counts_equal_those_of_the_processor(engine, precision, users, dim):
+    factors, targets, seen = world(users, dim)
+    for exclude in (None, seen):
+        expected = counts(factors, targets, exclude)
+        found = counts(factors, targets, exclude, engine, precision)
+        assert all(map(np.array_equal, found, expected))
+    assert expected[1].any()
+
+
+# The stand-in adds in another order for the target than for the items.
+@pytest.mark.parametrize("engine", [PLACES[0], *PLACES[2:]], indirect=True)
+@pytest.mark.parametrize(("precision", "off"), [("float32", 1e-3), ("bfloat16", 0.1)])
+def test_rounding_moves_ranks_of_real_numbers_but_little(engine, precision, off):
+    factors, targets, _ = world(whole=False)
+    expected = 1 + counts(factors, targets)[0]
+    found = 1 + counts(factors, targets, None, engine, precision)[0]
+    assert (np.abs(found - expected) / expected).mean() < off
+
+
+def test_evaluate_ranks_on_the_device():
+    factors, (_, targets), _ = world()
+    pair, rows = (factors.user_factors, factors.item_factors), np.arange(150)
+    given = {"targets": (rows, targets[rows]), "items": ITEMS, "metrics": "NDCG@10"}
+    there = unsample.evaluate(pair, **given, run=unsample.Run(device="cpu", precision="bfloat16"))
+    assert np.array_equal(there.ranks, unsample.evaluate(pair, **given).ranks)
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        (("cpu", "float16"), "precision must be one of"),
+        (("abacus",), "device must be one of torch"),
+        pytest.param(
+            ("cuda",),
+            "torch finds no CUDA device",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is one"),
+        ),
+    ],
+)
+def test_bad_arguments_are_refused(where, words):
+    factors, targets, _ = world()
+    with pytest.raises(InputError, match=words):
+        counts(factors, targets, None, *where)
+
+
+def test_what_cannot_be_ranked_on_a_device_is_refused():
+    factors, targets, _ = world()
+    rows = RowScores(lambda users: factors.rows(users, ITEMS))
+    with pytest.raises(InputError, match="device must be left out unless factors are ranked"):
+        counts(rows, targets, None, "cpu")
+    how = unsample.Run(device="cpu")
+    with pytest.raises(InputError, match="device must be left out unless design='exact'"):
+        unsample.evaluate(factors, ([0], [0]), items=ITEMS, design="fixed", run=how)
+    factors.item_factors[3, 1] = np.nan
+    with pytest.raises(ScoreError, match="item factors must be finite"):
+        counts(factors, targets, None, "cpu")

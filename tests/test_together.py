@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 
 import numpy as np
@@ -12,14 +11,12 @@ import unsample
 from tests.test_evaluate import METRICS, World
 from unsample.answers import Comparison, Evaluation, evaluate
 from unsample.designs import Candidates, Guided, as_scorer, run
-from unsample.errors import BudgetError, CheckpointError, InputError, ScoreError, UnsampleWarning
+from unsample.errors import BudgetError, InputError, ScoreError, UnsampleWarning
 from unsample.metrics import parse_all
 
 #: Each design, with a budget for two models.
 DESIGNS = [
-    ("exact", None),
     ("exact", 120_000),
-    ("certified", None),
     ("certified", 80_000),
     ("fixed", 10_001),
     ("guided", None),
@@ -62,12 +59,6 @@ def together(world, design, budget=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsampleWarning)
         return world.run(design, budget=budget, **given)
-
-
-@functools.cache
-def usual(world, design, budget=None):
-    """Return what two models come to in one call, computed once."""
-    return together(world, design, budget)
 
 
 # -- what comes out -------------------------------------------------------------------------------
@@ -171,10 +162,8 @@ def test_other_targets_of_the_same_users_are_not_paired(world):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({}, "map at least two names to their models, got 0 in a dict"),
         ({"A": 1}, "map at least two names to their models, got 1 in a dict"),
         ({"A": None, "": None}, "named by text that is not blank, got ''"),
-        ({"A": None, "  ": None}, "named by text that is not blank, got '  '"),
         ({"A": None, 3: None}, "named by text that is not blank, got 3"),
         ({"A": None, "A ": None}, "names of models must differ, got 'A' twice"),
         ({"A": None, "B": "nonsense"}, r"scorer must be .* got str \(model 'B'\)"),
@@ -207,20 +196,6 @@ def test_what_is_wrong_with_a_model_names_it(world):
     both["B"] = lambda users, items: np.full(items.shape, np.nan)
     with pytest.raises(ScoreError, match=r"must not be NaN.*\(model 'B'\)"):
         world.run("certified", scorer=both)
-
-
-# -- checkpoints ----------------------------------------------------------------------------------
-
-
-def test_all_models_share_a_checkpoint(world, tmp_path):
-    options = {"budget": 16_000, "run": unsample.Run(checkpoint=tmp_path / "state.npz")}
-    together(world, "guided", **options)
-    both = models(world)
-    again = together(world, "guided", scorer=both, **options)
-    assert again.differences == usual(world, "guided", 16_000).differences
-    assert all(model.asked <= 16 for model in both.values()), "nothing but the probe is asked"
-    with pytest.raises(CheckpointError, match="gives other scores"):
-        together(world, "guided", scorer=dict(reversed(models(world).items())), **options)
 
 
 def test_several_targets_of_a_user_and_filtered_ones():

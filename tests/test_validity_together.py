@@ -1,6 +1,6 @@
 """Promises of models compared after guided evaluations: differences cover, and nobody is misled."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from unsample import compare
 from unsample.answers import Evaluation, estimates_of
 from unsample.bounds import _drawn
 from unsample.designs import Guided
+from unsample.designs._simulation import simulated
 from unsample.metrics import parse_all
 
 pytestmark = pytest.mark.validity
@@ -72,29 +73,19 @@ class World:
         return found
 
     def _evaluation(self, ranks, rng, order) -> Evaluation:
-        found = Guided().simulate(
+        found = simulated(
+            Guided(),
             ranks,
-            items=ITEMS,
+            ITEMS,
+            rng,
             budget=(self.cost + 1) * len(ranks),
-            rng=rng,
             metrics=METRICS,
             odds=self.odds,
-            shuffle=order,
+            order=order,
         )
         estimates = estimates_of(found, METRICS)
         users = np.arange(len(ranks))
-        return Evaluation(
-            **{each.name: getattr(estimates, each.name) for each in fields(estimates)},
-            design=found.design,
-            users=users,
-            targets=users,
-            ranks=found.lowest,
-            highest=np.asarray(found.ranks),
-            sampled=np.asarray(found.sampled),
-            catalogues=np.asarray(found.items),
-            scored=found.scored,
-            rng=0,
-        )
+        return Evaluation.of(found, estimates, users=users, targets=users, rng=0)
 
 
 WORLDS = [

@@ -8,10 +8,14 @@ starts sets them, and the last one that ends removes them, in whatever threads t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
+
+Given = TypeVar("Given")
+Done = TypeVar("Done")
 
 
 class _Limit:
@@ -77,3 +81,14 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         _limit.leave()
+
+
+def in_threads(
+    work: Callable[[Given], Done], jobs: Iterable[Given], workers: int
+) -> Iterator[Done]:
+    """Yield the results of all jobs, in their order."""
+    if workers == 1:
+        yield from map(work, jobs)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(work, jobs)

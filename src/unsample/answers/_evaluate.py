@@ -21,7 +21,7 @@ from unsample.answers._estimates import Estimates
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._guided import guided_targets
-from unsample.answers._notes import Note, warn_of
+from unsample.answers._notes import warn_of
 from unsample.answers._result import DEFAULT_METRICS
 from unsample.designs import (
     LARGEST_ORDER,
@@ -72,14 +72,14 @@ def evaluate(
         ``scorer(users, items) -> scores``, three vectors of one length: a function, or a
         ``torch.nn.Module``. Or scores that are cheap: an object with ``score_all(users)``, which
         returns a row of scores for each user; a matrix of scores, users x items; a pair (user
-        factors, item factors), or a model that has both; a pair (sparse users x items, item-item
-        weights). Higher is better. Items scored -inf rank below all others, +inf above; NaN is an
-        error. The score of a pair must not depend on what else is asked in the same call.
+        factors, item factors); a pair (sparse users x items, item-item weights). Higher is better.
+        Items scored -inf rank below all others, +inf above; NaN is an error. The score of a pair
+        must not depend on what else is asked in the same call.
         Or a dict of name -> scorer: the models are evaluated together, on the same users, and a
         `Comparison` is returned. Its ``estimates["A"]`` is the `Evaluation` of model A.
     targets
         The relevant items: a pair (users, items) of id arrays (a user with several targets appears
-        several times), a dict of user -> items, or a sparse users x items matrix.
+        several times), or a sparse users x items matrix.
     items
         Number of items in the catalogue.
     metrics
@@ -105,9 +105,9 @@ def evaluate(
     guide
         Anything cheap that tells which items are strong, for a guided or certified design. It
         decides the order in which items are scored: a bad guide costs more, but nothing is wrong.
-        A number for each item; cheap scores, as above; or a dict of user -> ranked items. By
-        default the popularity of items in ``exclude``; without ``exclude`` items come in random
-        order. What a guide itself scores does not count in the budget.
+        A number for each item, or cheap scores, as above. By default the popularity of items in
+        ``exclude``; without ``exclude`` items come in random order. What a guide itself scores
+        does not count in the budget.
     relevance
         How relevant each target is, in the order of ``targets``, for NDCG with grades. It needs
         ``design="exact"``, ``"certified"`` or ``"guided"``.
@@ -264,12 +264,6 @@ def _evaluation(
 ) -> Evaluation:
     """Return the metrics of one model."""
     estimates = estimates_of(found, metrics, relevance=relevance, candidates=among)
-    if found.infinite:
-        text = (
-            f"{found.infinite} scores were infinite: such items rank above (+inf) or below (-inf) "
-            "all others"
-        )
-        estimates = replace(estimates, notes=(*estimates.notes, Note("infinite", text)))
     return Evaluation.of(
         found,
         estimates,

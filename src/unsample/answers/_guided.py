@@ -32,8 +32,7 @@ def guided_targets(
     values = OpenValues.of(
         metrics,
         np.asarray(found.ranks),
-        found.notes.before,
-        found.notes.reserved > 0,
+        found.notes,
         users,
         found.items,
         relevance=relevance,

@@ -130,6 +130,11 @@ class DrawnMean:
         ends = self.best - self.stake * high, self.best - self.stake * low
         return min(ends[0], value), max(min(ends[1], self.most), value)
 
+    def half_width(self, level: float) -> float:
+        """Return half the width of the interval, relative to the value."""
+        low, high = self.interval(level)
+        return (high - low) / 2.0 / max(abs(self.value), 1e-300)
+
     def _outcomes(self, level: float) -> float:
         """Return how many outcomes of all or nothing would have the variance."""
         # The assumed user is on both sides of the ratio.

@@ -7,21 +7,27 @@
 True
 """
 
+from unsample._checks import check_choice
 from unsample._gone import no_attribute
-from unsample.designs._blocks import count_all
 from unsample.designs._candidates import Candidates, Excluded, as_excluded
 from unsample.designs._designs import Certified, Design, Exact, Fixed
 from unsample.designs._draws import drawn_users
 from unsample.designs._findings import Findings
+from unsample.designs._full import FullRanks, count_all, exact_ranks
 from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
-from unsample.designs._item_item import ItemItemScores
 from unsample.designs._orders import LARGEST_ORDER, as_key
-from unsample.designs._ranking import FullRanks, exact_ranks
-from unsample.designs._registry import DESIGNS, as_design
 from unsample.designs._run import Run, run
-from unsample.designs._scorers import FactorScores, PairScores, RowScores, Scorer, as_scorer
+from unsample.designs._scorers import (
+    FactorScores,
+    ItemItemScores,
+    PairScores,
+    RowScores,
+    Scorer,
+    as_scorer,
+)
 from unsample.designs._values import OpenValues, UserValues
+from unsample.errors import DesignError, InputError
 
 __all__ = [
     "DESIGNS",
@@ -54,6 +60,21 @@ __all__ = [
     "exact_ranks",
     "run",
 ]
+
+#: Name -> design.
+DESIGNS: dict[str, type[Design]] = {each.name: each for each in (Exact, Certified, Guided, Fixed)}
+
+
+def as_design(design: str | Design) -> Design:
+    """Return the design that was named, or given."""
+    if isinstance(design, Design):
+        return design
+    if not isinstance(design, str):
+        raise InputError(
+            f"design must be a name or a design such as Fixed(sampled=99), got {design!r}"
+        )
+    check_choice("design", design, DESIGNS, error=DesignError)
+    return DESIGNS[design]()
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -29,8 +29,7 @@ Excluded: TypeAlias = "scipy.sparse.sparray | scipy.sparse.spmatrix"
 _ROWS = 1 << 14
 _NOWHERE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 _SHAPES = (
-    "a pair (users, items) of equally long id arrays, a dict of user -> item or items, or a "
-    "scipy sparse matrix of users x items"
+    "a pair (users, items) of equally long id arrays, or a scipy sparse matrix of users x items"
 )
 
 
@@ -51,8 +50,8 @@ class Candidates:
     ) -> Candidates:
         """Check the arguments, and bring ``exclude`` into a form that can be sliced by user.
 
-        ``targets`` are a pair (users, items), a dict of user -> items, or a sparse matrix. With
-        ``filtered``, the other targets of the same user are not candidates of a target.
+        ``targets`` are a pair (users, items) or a sparse matrix. With ``filtered``, the other
+        targets of the same user are not candidates of a target.
         """
         items = check_integer("items", items, minimum=1, hint="items counts the whole catalogue")
         users, wanted = _as_pairs(targets)
@@ -68,20 +67,23 @@ class Candidates:
         if len(user_ids) == 0:
             raise InputError("targets must hold at least one target, got none")
         found = cls(user_ids, target_ids, items, matrix)
-        return found._without_other_targets() if filtered else found
+        if not filtered:
+            return found
+        found.refuse_unrankable()
+        return replace(found.without(user_ids, target_ids), filtered=True)
 
-    def _without_other_targets(self) -> Candidates:
+    def without(self, users: IntArray, items: IntArray) -> Candidates:
+        """Return the candidates with further excluded pairs."""
         from scipy.sparse import csr_array
 
-        self.refuse_unrankable()
         shape = (int(self.users.max()) + 1, self.items)
         if self.exclude is not None:
             shape = self.exclude.shape
-        pairs = csr_array((np.ones(len(self), dtype=bool), (self.users, self.targets)), shape=shape)
+        pairs = csr_array((np.ones(len(users), dtype=bool), (users, items)), shape=shape)
         pairs.sum_duplicates()
         both = pairs if self.exclude is None else (self.exclude.astype(bool) + pairs).tocsr()
         both.sort_indices()
-        return replace(self, exclude=both, filtered=True)
+        return replace(self, exclude=both)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -176,9 +178,6 @@ class Candidates:
 
 
 def _as_pairs(targets: Any) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-    if isinstance(targets, Mapping):
-        pairs = [(user, item) for user, some in targets.items() for item in np.atleast_1d(some)]
-        return [user for user, _ in pairs], [item for _, item in pairs]
     if hasattr(targets, "tocoo"):
         found = targets.tocoo()
         kept = found.data != 0
@@ -216,9 +215,8 @@ def as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
         raise InputError(
             f"exclude must have {items} columns, one for each item, got {matrix.shape[1]}"
         )
-    if matrix.has_canonical_format and matrix.data.all():  # sorted, and nothing twice
-        return matrix
-    matrix = matrix.copy()
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
+    if not (matrix.has_canonical_format and matrix.data.all()):  # sorted, and nothing twice
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
     return matrix

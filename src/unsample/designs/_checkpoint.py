@@ -23,7 +23,7 @@ from unsample.designs._guides import Guide
 from unsample.designs._scan import Tally
 from unsample.errors import CheckpointError, FileError
 
-_FORMAT = "unsample.Checkpoint/7"
+_FORMAT = "unsample.Checkpoint/8"
 _TALLY = tuple(each.name for each in fields(Tally))
 _NOTES = tuple(each.name for each in fields(Notes))
 #: The largest relative difference between scores of the interrupted and of the resumed run.
@@ -53,27 +53,17 @@ def identity_of(
     models: int,
 ) -> str:
     """Return a hash of everything that determines the results, except the scores."""
-    settings = {
-        "design": design.name,
-        **{each.name: str(getattr(design, each.name)) for each in fields(design)},
-        # An exact design only fails if its budget is too small, so a larger one may continue.
-        "allowed": None if design.exact else allowed,
-        "ties": ties,
-        "seed": seed,
-        "models": models,
-        "items": candidates.items,
-        "filtered": candidates.filtered,
-    }
-    arrays = [candidates.users, candidates.targets, guide.order, guide.lists, guide.listed]
+    settings = {each.name: str(getattr(design, each.name)) for each in fields(design)}
+    # An exact design only fails if its budget is too small, so a larger one may continue.
+    budget = None if design.exact else allowed
+    plain = [design.name, settings, budget, ties, seed, models]
+    digest = hashlib.sha256(json.dumps([*plain, candidates.items, candidates.filtered]).encode())
+    arrays = [candidates.users, candidates.targets, guide.order, guide.lists]
     if candidates.exclude is not None:
         arrays += [candidates.exclude.indptr, candidates.exclude.indices]
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for array in arrays:
-        if array is None:
-            digest.update(b"none")
-        else:
-            digest.update(f"{array.dtype}:{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
+        held = np.empty(0) if array is None else np.ascontiguousarray(array)
+        digest.update(f"{held.dtype}:{held.shape}".encode() + held.tobytes())
     return digest.hexdigest()
 
 
@@ -122,13 +112,10 @@ class Checkpoint:
 
     def _refuse_another(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
         """Refuse the state of another evaluation."""
-        advice = "delete it to start anew"
-        missing = {"identity", "probe", "goal", *_TALLY, *_NOTES} - found.keys()
         probe = found.get("probe", np.empty(0))
-        if str(found.get("format")) != _FORMAT or missing:
-            rule, what = f"hold {_FORMAT}", "is another file or a damaged one"
-        elif str(found["identity"]) != self.identity:
-            rule = "belong to this evaluation"
+        if str(found.get("format")) != _FORMAT:
+            what = f"is no {_FORMAT}"
+        elif str(found.get("identity")) != self.identity:
             what = (
                 "was made with other targets, items, excluded pairs, design, budget, guide, ties "
                 "or rng"
@@ -136,11 +123,10 @@ class Checkpoint:
         elif probe.shape != self.probe.shape or not np.allclose(
             probe, self.probe, rtol=_SAME_SCORES, atol=0
         ):
-            rule, what = "belong to this scorer", "was made by one that gives other scores"
-            advice = "use one path for each model"
+            what = "was made by a scorer that gives other scores"
         else:
             return
         raise CheckpointError(
-            f"checkpoint must {rule}, got {str(self.path)!r}, which {what}; pass another path, or "
-            f"{advice}"
+            f"checkpoint must belong to this evaluation, got {str(self.path)!r}, which {what}; "
+            "pass another path, or delete it to start anew"
         )

@@ -7,18 +7,17 @@ scores that it is compared with, and equal scores tie. A third kernel counts the
 the same way, and they are subtracted.
 
 Rounding decides which of two nearly equal items comes first. ``"float32"`` is as precise as numpy,
-with additions in another order. ``"tf32"`` keeps ten bits of each factor and ``"bfloat16"`` seven;
-their products are exact, and are added up in float32. Targets and items are rounded in the same
-way. So a rank is wrong only by items with almost the same score as the target. With random factors
-(128 factors, 200,000 items, targets at ranks 1 to 8,000), 0 %, 27 % and 52 % of the ranks change,
-by 0.1 % (tf32) and 0.7 % (bfloat16) on average (``benchmarks/gpu_ranking.py``).
+with additions in another order. ``"bfloat16"`` keeps seven bits of each factor; products are exact,
+and are added up in float32. Targets and items are rounded in the same way. So a rank is wrong only
+by items with almost the same score as the target. With random factors (128 factors, 200,000 items,
+targets at ranks 1 to 8,000), half of the ranks change, by 0.7 % on average
+(``benchmarks/gpu_ranking.py``).
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import check_choice, import_extra
-from unsample.designs._blocks import Counted
 from unsample.designs._candidates import Candidates
+from unsample.designs._full import Counted
 from unsample.designs._scorers import FactorScores
 from unsample.errors import InputError, ScoreError
 
@@ -44,7 +43,7 @@ def _found(module: str) -> Any:
 triton, tl = _found("triton"), _found("triton.language")
 descriptors = _found("triton.tools.tensor_descriptor")
 
-PRECISIONS = ("float32", "tf32", "bfloat16")
+PRECISIONS = ("float32", "bfloat16")
 #: Targets sent to the device at a time, and scores in memory at a time without kernels.
 _TARGETS, _SCORES = 1 << 18, 1 << 26
 #: The largest number of factors (a power of two) of a block of users.
@@ -76,7 +75,6 @@ class Launch:
 LAUNCHES = {
     # Three products of ten-bit numbers are as precise as one of 23 bits, and faster.
     "float32": Launch("tf32x3", users=128, items=64, warps=8, stages=2),
-    "tf32": Launch("tf32", users=128, items=64, warps=8, stages=3),
     "bfloat16": Launch("tf32", users=256, items=64, warps=16, stages=2),
 }
 
@@ -86,18 +84,24 @@ def count_on_device(
 ) -> Iterator[Counted]:
     """Compare targets with all their candidates on a device."""
     check_choice("precision", precision, PRECISIONS)
-    torch, place = _place(device, precision)
+    torch, place = _place(device)
+    items = _rounded(torch, factors.item_factors, place, precision)
+    if not bool(torch.isfinite(items).all()):
+        raise ScoreError(
+            "item factors must be finite, got some that are not; a model that diverged has such "
+            f"factors, and so have factors that are too large for {precision}"
+        )
     rows = max(1, _SCORES // candidates.items)
-    if _is_fused(place, factors.folded[1].shape[1]):
-        rows, count = _TARGETS, _by_kernels(torch, factors, place, precision)
+    if _is_fused(place, items.shape[1]):
+        rows, count = _TARGETS, _by_kernels(torch, factors, items, precision)
     else:
-        count = _by_products(torch, factors, place, precision)
+        count = _by_products(torch, factors, items, precision)
     for at, part in candidates.parts(rows):
         better, equal, own = (array.cpu().numpy() for array in count(part))
         yield at, better.astype(np.int64), equal.astype(np.int64), own
 
 
-def _place(device: str, precision: str) -> tuple[Any, Any]:
+def _place(device: str) -> tuple[Any, Any]:
     """Return torch and a device of it; refuse a device that is not there."""
     torch = import_extra("torch", extra="neural", purpose="Ranking on a device")
     try:
@@ -108,11 +112,6 @@ def _place(device: str, precision: str) -> tuple[Any, Any]:
         raise InputError(
             f"device must be available, got {device!r}, but torch finds no CUDA device; use 'cpu'"
         )
-    if precision == "tf32" and place.type != "cuda":
-        raise InputError(
-            f"precision must be 'float32' or 'bfloat16' on {place.type}, got 'tf32', which only "
-            "CUDA devices have"
-        )
     return torch, place
 
 
@@ -122,19 +121,19 @@ def _is_fused(place: Any, dim: int) -> bool:
 
 
 def _by_kernels(
-    torch: Any, factors: FactorScores, place: Any, precision: str
+    torch: Any, factors: FactorScores, items: Any, precision: str
 ) -> Callable[[Candidates], _Counts]:
-    launch, left = LAUNCHES[precision], factors.folded[0]
-    items = _for_kernel(torch, _item_factors(torch, factors, place, precision))
+    launch, right = LAUNCHES[precision], _for_kernel(torch, items)
 
     def count(part: Candidates) -> _Counts:
-        users = _for_kernel(torch, _rounded(torch, left[part.users], place, precision))
-        own = own_scores(users, items, torch.as_tensor(part.targets, device=place), launch)
-        better, not_worse = count_above(users, items, own, launch)
+        rounded = _rounded(torch, factors.user_factors[part.users], right.device, precision)
+        users, place = _for_kernel(torch, rounded), right.device
+        own = own_scores(users, right, torch.as_tensor(part.targets, device=place), launch)
+        better, not_worse = count_above(users, right, own, launch)
         if len(part.excluded[0]):
             begins = np.concatenate([[0], np.cumsum(part.items - 1 - part.others)])
             starts, excluded = _as_ids(torch, place, begins, part.excluded[1])
-            fewer = count_excluded(users, items, own, starts, excluded, launch)
+            fewer = count_excluded(users, right, own, starts, excluded, launch)
             better, not_worse = better - fewer[0], not_worse - fewer[1]
         return better, not_worse - better - 1, own
 
@@ -142,29 +141,25 @@ def _by_kernels(
 
 
 def _by_products(
-    torch: Any, factors: FactorScores, place: Any, precision: str
+    torch: Any, factors: FactorScores, items: Any, precision: str
 ) -> Callable[[Candidates], _Counts]:
+    """Return what counts by whole rows of scores, where there are no kernels."""
     # In float32, products of rounded factors are exact, as in the kernel.
-    left, items = factors.folded[0], _item_factors(torch, factors, place, precision).float()
+    right, place = items.float(), items.device
 
     def count(part: Candidates) -> _Counts:
-        users = _rounded(torch, left[part.users], place, precision).float()
-        # tf32 holds factors of bfloat16 without rounding: the products are the same, and faster.
-        with _matrix_products(torch, tf32=precision != "float32"):
-            scores = users @ items.T
-        return _compared(torch, scores, part)
+        users = _rounded(torch, factors.user_factors[part.users], place, precision).float()
+        scores = users @ right.T
+        own = scores.gather(1, torch.as_tensor(part.targets, device=place)[:, None])
+        better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
+        if len(part.excluded[0]):
+            row, column = _as_ids(torch, place, *part.excluded)
+            excluded, rival = scores[row, column], own[row, 0]
+            better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
+            not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)
+        return better, not_worse - better - 1, own[:, 0]
 
     return count
-
-
-def _item_factors(torch: Any, factors: FactorScores, place: Any, precision: str) -> Any:
-    items = _rounded(torch, factors.folded[1], place, precision)
-    if not bool(torch.isfinite(items).all()):
-        raise ScoreError(
-            "item factors must be finite, got some that are not; a model that diverged has such "
-            f"factors, and so have factors that are too large for {precision}"
-        )
-    return items
 
 
 def _rounded(torch: Any, factors: npt.NDArray[Any], place: Any, precision: str) -> Any:
@@ -179,32 +174,8 @@ def _for_kernel(torch: Any, factors: Any) -> Any:
     return torch.nn.functional.pad(factors, (0, dim - factors.shape[1])).contiguous()
 
 
-def _compared(torch: Any, scores: Any, part: Candidates) -> _Counts:
-    """Compare whole rows of scores with the targets' scores."""
-    own = scores.gather(1, torch.as_tensor(part.targets, device=scores.device)[:, None])
-    better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
-    if len(part.excluded[0]):
-        row, column = _as_ids(torch, scores.device, *part.excluded)
-        excluded, rival = scores[row, column], own[row, 0]
-        better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
-        not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)
-    return better, not_worse - better - 1, own[:, 0]
-
-
 def _as_ids(torch: Any, place: Any, *arrays: npt.NDArray[Any]) -> list[Any]:
     return [torch.as_tensor(ids.astype(np.int64), device=place) for ids in arrays]
-
-
-@contextmanager
-def _matrix_products(torch: Any, *, tf32: bool) -> Iterator[None]:
-    """Set whether CUDA multiplies float32 matrices in tf32, and restore the setting later."""
-    settings = torch.backends.cuda.matmul
-    before = settings.allow_tf32
-    settings.allow_tf32 = tf32
-    try:
-        yield
-    finally:
-        settings.allow_tf32 = before
 
 
 def own_scores(user_factors: Any, item_factors: Any, targets: Any, launch: Launch) -> Any:

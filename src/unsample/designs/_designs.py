@@ -3,9 +3,6 @@
 After each round a design sees what is known of every target, and says how far each goes next. It
 decides by the scores of items that were already compared, and by nothing else. So the likelihood of
 a sampled rank is that of its sample size, whatever made the design stop there.
-
-A design runs on scorers (`unsample.evaluate`) or is simulated on known ranks (`simulate`). A
-simulation draws the comparisons from their law instead of scoring. Both use the same methods.
 """
 
 from __future__ import annotations
@@ -20,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_integer, check_real
+from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample.designs._findings import Findings, Notes, Situation, Step
-from unsample.errors import BudgetError, DesignError, RankError
-from unsample.law import LARGEST_URN, as_better
+from unsample.errors import BudgetError, DesignError
 from unsample.metrics import Metric
 
 #: Scores of targets that are asked for twice, to detect a scorer that is not deterministic: at most
@@ -50,9 +46,8 @@ class Design(ABC):
 
     def __post_init__(self) -> None:
         for name in ("sampled", "k"):
-            value = getattr(self, name, None)
-            if value is not None:
-                check_integer(name, value, minimum=1, error=DesignError)
+            if getattr(self, name, None) is not None:
+                check_integer(name, getattr(self, name), minimum=1, error=DesignError)
 
     @property
     def with_replacement(self) -> bool:
@@ -106,15 +101,11 @@ class Design(ABC):
         rng: Seed = 0,
         budget: int | None = None,
         metrics: str | Metric | Iterable[str | Metric] = "NDCG@10",
-        users: IntArray | None = None,
-        shuffle: IntArray | None = None,
         odds: float = 1.0,
-        places: IntArray | None = None,
-        own: FloatArray | None = None,
     ) -> Findings:
         """Return what this design would find for targets whose full ranks are known.
 
-        Nothing is scored. How many items beat a target is drawn from the law of the design. The
+        Nothing is scored: how many items beat a target is drawn from the law of the design. The
         result goes into `unsample.estimate`.
 
         Parameters
@@ -129,57 +120,18 @@ class Design(ABC):
             The total number of scores, as in `unsample.evaluate`.
         metrics
             The metrics to be found. Certified designs need their K.
-        users
-            The user of each target, numbers from 0; by default every target has its own.
-        shuffle
-            A random order of the users. By default it is drawn.
         odds
             How good the guide of a guided or certified design is: the odds that an item that beats
             the target comes before one that does not. 1 is a random order.
-        places
-            Instead of ``odds``: the places of the first K items that beat each target in the order
-            of the guide. One row for each target, places from 1, and the largest integer where
-            fewer than K items beat the target.
-        own
-            The scores of the targets. A guided design groups targets by them.
 
         >>> found = Fixed(99).simulate([1, 500, 20], items=1000)
         >>> found.ranks[0], found.scored < 3 * 1000
         (np.int64(1), True)
         """
-        better, others = as_better(ranks, items)
-        size = len(better)
-        if not size:
-            raise RankError("ranks must hold at least one rank, got none")
-        if others.max() >= LARGEST_URN:
-            raise DesignError(f"items must be at most {LARGEST_URN:,} to simulate, got more")
-        design, allowed, checked = self.fit(_metrics.parse_all(metrics), others, budget)
-        rng = as_rng(rng)
-        number = np.arange(size) if users is None else users
-        if shuffle is None:
-            shuffle = rng.permutation(int(number.max()) + 1)
-        odds, k = check_real("odds", odds, low=0.0, open_low=True), getattr(design, "k", None)
-        if not design.guided:
-            places = None
-        elif places is None and odds != 1.0 and k is not None:
-            places = _draw_places(better, others, k, odds, rng)
-        met = _Met(better, others, rng, design.with_replacement, places)
-        scored, beaten = (np.zeros(size, dtype=np.int64) for _ in range(2))
-        notes = Notes.empty(size)
-        own = np.zeros(size) if own is None else np.asarray(own, dtype=np.float64)
-        while True:
-            now = Situation(scored, beaten, others, allowed, number, shuffle, notes, own)
-            plan = design.step(now)
-            notes, rows = plan.notes, np.flatnonzero(plan.goal > scored)
-            if not len(rows):
-                break
-            goal, before = plan.goal[rows], beaten[rows]
-            beaten[rows] = before + met.beaters(rows, scored[rows], goal, before)
-            scored[rows] = goal
-        total = size + checked + int(scored.sum())
-        return design.findings(
-            1 + beaten, 1 + better, scored, others, scored=total, notes=notes, users=users
-        )
+        from unsample.designs._simulation import simulated
+
+        wanted = _metrics.parse_all(metrics)
+        return simulated(self, ranks, items, rng, budget=budget, metrics=wanted, odds=odds)
 
     def findings(
         self,
@@ -192,7 +144,6 @@ class Design(ABC):
         notes: Notes,
         users: IntArray | None = None,
         filtered: bool = False,
-        infinite: int = 0,
     ) -> Findings:
         """Return ranks among the ``met`` items, or full ranks of targets that are certified.
 
@@ -213,7 +164,6 @@ class Design(ABC):
             met=met,
             scored=scored,
             notes=notes,
-            infinite=infinite,
         )
 
     # What differs between designs before they start.
@@ -289,7 +239,7 @@ class Certified(Design):
     the K-th item that beats it, or at its last candidate. So every rank up to K is known, and all
     others are known to be beyond K. In random order this costs about min(1, K/R) of a full ranking.
     With a good guide it costs little more than the share of targets in the top K. A budget that is
-    too small is an error. ``k`` is by default the largest K of the metrics.
+    too small is an error. ``k`` is the largest K of the metrics, if it is not given.
 
     >>> found = Certified().simulate([1, 500, 20], items=1000)
     >>> found.lowest[0], found.ranks[0], found.scored < 3 * 1000
@@ -324,24 +274,19 @@ class Certified(Design):
         return int(np.minimum(self.k, others).sum())
 
 
-def largest_k(
-    k: int | None, metrics: Sequence[Metric], relevant: int, *, name: str = "certified"
-) -> int:
-    """Return the largest K of the metrics; refuse metrics without a K, and a smaller ``k``."""
-    last = [relevant if metric.family is _metrics.RPrec else metric.k for metric in metrics]
-    pairs = zip(metrics, last, strict=True)
-    unlimited = [metric.name for metric, found in pairs if found is None]
+def largest_k(k: int | None, metrics: Sequence[Metric], relevant: int) -> int:
+    """Return the largest K of the metrics, or ``k`` if it is larger; refuse metrics without one.
+
+    The K of R-precision is the number of relevant items.
+    """
+    last = [relevant if each.family is _metrics.RPrec else each.k for each in metrics]
+    unlimited = [each.name for each, found in zip(metrics, last, strict=True) if found is None]
     if unlimited:
         raise DesignError(
-            f"metrics must have a K to be {name}, got {', '.join(unlimited)}; write "
+            f"metrics must have a K to be certified, got {', '.join(unlimited)}; write "
             f"{unlimited[0]}@10, or use design='exact'"
         )
-    largest = max(found or 0 for found in last)
-    if k is not None and k < largest:
-        raise DesignError(
-            f"k must be at least the largest K of the metrics, {largest}, got {k}; leave it out"
-        )
-    return k or largest
+    return max(k or 1, *(found or 1 for found in last))
 
 
 def towards_the_kth(now: Situation, k: int) -> tuple[IntArray, FloatArray]:
@@ -354,49 +299,3 @@ def towards_the_kth(now: Situation, k: int) -> tuple[IntArray, FloatArray]:
     expected = needed * (now.scored + 1) / (now.beaten + 1)
     step = np.maximum(needed, np.floor(_CERTIFIED_STEP * expected).astype(np.int64))
     return np.minimum(now.scored + step, now.others), now.scored + expected
-
-
-def _draw_places(
-    better: IntArray, others: IntArray, k: int, odds: float, rng: np.random.Generator
-) -> IntArray:
-    """Draw the places of the first ``k`` items that beat each target under a guide.
-
-    Every item has a random arrival time: exponential with rate ``odds`` if it beats the target, and
-    with rate 1 if not. So these are the odds that the next item beats the target.
-    """
-    places = np.full((len(better), k), np.iinfo(np.int64).max)
-    before = np.zeros(len(better), dtype=np.int64)
-    slower = others - better
-    for number in range(min(k, int(better.max(initial=0)))):
-        left = np.maximum(better - number, 0)
-        step = rng.exponential(size=len(better)) / np.maximum(odds * left, 1e-300)
-        # Each of the other items arrives in this time with probability 1 - exp(-step).
-        before = before + rng.binomial(slower - before, -np.expm1(-np.minimum(step, 700.0)))
-        places[:, number] = np.where(left > 0, before + number + 1, places[:, number])
-    return places
-
-
-@dataclass(frozen=True, eq=False)
-class _Met:
-    """What simulated targets meet."""
-
-    better: IntArray
-    others: IntArray
-    rng: np.random.Generator
-    replacement: bool
-    #: The places of the first K items that beat each target; None if items come at random.
-    places: IntArray | None
-
-    def beaters(
-        self, rows: IntArray, scored: IntArray, goal: IntArray, beaten: IntArray
-    ) -> IntArray:
-        """Return how many of the items between ``scored`` and ``goal`` beat each target."""
-        better, others = self.better[rows], self.others[rows]
-        if self.places is not None:
-            met = (self.places[rows] <= goal[:, None]).sum(axis=1)
-            return np.asarray(np.maximum(met - beaten, 0))
-        if self.replacement:
-            return self.rng.binomial(goal - scored, better / others)
-        left = better - beaten
-        rest = others - scored - left
-        return np.asarray(self.rng.hypergeometric(left, rest, goal - scored))

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -28,14 +27,6 @@ from unsample.designs._findings import Notes, Situation, Step
 from unsample.designs._values import OpenValues
 from unsample.metrics import Metric
 
-#: The spread of targets that were beaten equally often is averaged with this many targets that have
-#: the spread of all targets.
-_PRIOR = 5.0
-#: The spread of values beyond K as a part of their range.
-_WITHIN_RANGE = 0.15
-#: About this many targets with similar scores, all beaten equally often, form a group; and the
-#: largest number of such groups.
-_ALIKE, _MOST_GROUPS = 50, 16
 #: Full rankings that each stratum gets first, and most strata.
 _FIRST_OF_STRATUM, _MOST_STRATA = 5, 20
 #: The fewest users of a pilot in all, and of each stratum.
@@ -47,6 +38,39 @@ _FORESEEN = 0.72
 #: Users in a round of the draw: the least, and as a part of those who wait. After each round the
 #: half-width so far is known.
 _ROUND, _ROUND_SHARE = 16, 0.125
+
+
+def strata_of(keys: tuple[FloatArray, ...], spread: FloatArray, most: int) -> IntArray:
+    """Return groups of users, from 0: sorted by the first key, then by the second.
+
+    All groups have about the same sum of spreads, so equally many users are drawn from each. Users
+    with equal keys are in one group.
+    """
+    rounded = np.stack([key.round(9) for key in keys])
+    place = np.unique(rounded, axis=1, return_inverse=True)[1].reshape(-1)
+    total = np.bincount(place, spread)
+    number = min(max(most, 1), _MOST_STRATA, max(len(total), 1))
+    middle = (np.cumsum(total) - total / 2.0) / max(total.sum(), 1e-300)
+    group = np.minimum((middle * number).astype(np.int64), number - 1)
+    return np.unique(group, return_inverse=True)[1].reshape(-1)[place]
+
+
+def turns_of(stratum: IntArray, spread: FloatArray) -> IntArray:
+    """Return the place of each user in the draw, from 1; ``stratum`` has users in random order.
+
+    The first few users of every stratum come first, so that each has a mean and a variance. Then
+    strata get draws in proportion to the sum of their spreads.
+    """
+    time = np.empty(len(stratum))
+    for number in np.unique(stratum):
+        inside = np.flatnonzero(stratum == number)
+        place = np.arange(1, len(inside) + 1)
+        share = max(float(spread[inside].sum()), 1e-300)
+        first = place <= _FIRST_OF_STRATUM
+        time[inside] = np.where(first, place / _FIRST_OF_STRATUM - 2.0, place / share)
+    turn = np.empty(len(stratum), dtype=np.int64)
+    turn[np.lexsort([stratum, time])] = np.arange(1, len(stratum) + 1)
+    return turn
 
 
 def next_in_turn(now: Situation, goal: IntArray, said: str = "") -> Step:
@@ -77,12 +101,6 @@ def next_in_turn(now: Situation, goal: IntArray, said: str = "") -> Step:
     return Step(now.scored + np.diff(spent, prepend=0), notes, said)
 
 
-def of_users(now: Situation, values: FloatArray | IntArray | BoolArray) -> FloatArray:
-    """Return the sum of the values of each user's targets."""
-    found = np.bincount(now.users, values, minlength=len(now.user_order))
-    return found.astype(np.float64)
-
-
 def drawn_users(notes: Notes, users: IntArray, unknown: BoolArray, weights: FloatArray) -> Drawn:
     """Return which users were drawn, and which of them stand for others."""
     stratum, turn, pilot = (np.zeros(len(weights), dtype=np.int64) for _ in range(3))
@@ -94,20 +112,16 @@ def drawn_users(notes: Notes, users: IntArray, unknown: BoolArray, weights: Floa
 
 def so_far(now: Situation, metric: Metric, unknown: BoolArray, level: float) -> str:
     """Return the half-width that the draw has come to, for the first model."""
-    values, size = _values(now, [metric], unknown)[0], len(now.users) // now.models
-    notes = now.notes.take(slice(0, size))
-    drawn = drawn_users(notes, now.users[:size], unknown[:size], values.weights)
+    values, first = _values(now, [metric], unknown)[0], now.of_models()[0]
+    drawn = drawn_users(now.notes.take(first), now.users[first], unknown[first], values.weights)
     least, most, known = (each[:, 0] for each in (values.least, values.most, values.values))
-    found = DrawnError.of_drawn(drawn, least, most, known, metric).draw
-    low, high = found.interval(level)
-    share = (high - low) / 2.0 / max(abs(found.value), 1e-300)
+    share = DrawnError.of_drawn(drawn, least, most, known, metric).draw.half_width(level)
     return f"{metric} within {100.0 * share:.2g} % so far"
 
 
 def pilot_of(notes: Notes, now: Situation) -> Notes:
     """Return the notes of a draw of which only the first users of each stratum have their turn."""
-    stratum, turn = (np.zeros(len(now.user_order), dtype=np.int64) for _ in range(2))
-    stratum[now.users], turn[now.users] = notes.stratum, notes.turn
+    stratum, turn = now.by_user(notes.stratum), now.by_user(notes.turn)
     each = max(PILOT_OF_STRATUM, math.ceil(FEWEST_PILOT / max(int(stratum.max()), 1)))
     pilot = np.zeros(len(stratum), dtype=np.int64)
     for number in range(1, int(stratum.max()) + 1):
@@ -128,15 +142,14 @@ def second_draw(
     now: Situation, metrics: Sequence[Metric], unknown: BoolArray, error: float, level: float
 ) -> tuple[Notes, str]:
     """Give as many users their turn as every metric of every model needs for the error sought."""
-    notes, users = now.notes, len(now.user_order)
-    stratum, pilot = (np.zeros(users, dtype=np.int64) for _ in range(2))
-    stratum[now.users], pilot[now.users] = notes.stratum, notes.pilot
-    reserved = of_users(now, np.where(unknown, notes.reserved, 0))
-    numbers = np.unique(stratum[(stratum > 0) & (reserved > 0) & (pilot == 0)])
-    rests = [np.flatnonzero((stratum == each) & (pilot == 0)) for each in numbers]
-    firsts = [np.flatnonzero((stratum == each) & (pilot > 0)) for each in numbers]
+    notes = now.notes
+    stratum, pilot = now.by_user(notes.stratum), now.by_user(notes.pilot) > 0
+    reserved = now.of_users(np.where(unknown, notes.reserved, 0))
+    numbers = np.unique(stratum[(stratum > 0) & (reserved > 0) & ~pilot])
     if not len(numbers):
         return notes, ""
+    rests = [np.flatnonzero((stratum == each) & ~pilot) for each in numbers]
+    firsts = [np.flatnonzero((stratum == each) & pilot) for each in numbers]
     foreseen = [
         _Foreseen.of(values, place, metric, rests, firsts)
         for values in _values(now, metrics, unknown)
@@ -152,15 +165,13 @@ def second_draw(
         enough = all(each.half_width(draws, level) <= _FORESEEN * error for each in foreseen)
         low, high = (low, middle) if enough else (middle, high)
     draws = _allocated(high, share, sizes)
-    place, turn = np.empty(users, dtype=np.int64), np.zeros(users, dtype=np.int64)
-    place[now.user_order] = np.arange(users)
-    time = np.full(users, np.inf)
+    place, time = np.argsort(now.user_order), np.full(len(stratum), np.inf)
     for rest, count in zip(rests, draws.tolist(), strict=True):
         chosen = rest[np.argsort(place[rest], kind="stable")[:count]]
         time[chosen] = (np.arange(count) + 0.5) / count
-    chosen = np.flatnonzero(np.isfinite(time))
+    chosen, turn = np.flatnonzero(np.isfinite(time)), np.zeros(len(stratum), dtype=np.int64)
     turn[chosen[np.lexsort([place[chosen], time[chosen]])]] = np.arange(1, len(chosen) + 1)
-    turn[turn > 0] += int(notes.turn.max())
+    turn[chosen] += int(notes.turn.max())
     cost = int(reserved[chosen].sum())
     said = f"{len(chosen):,} of {int(sizes.sum()):,} open users, at most {cost:,} scores more"
     return replace(notes, turn=np.where(notes.pilot > 0, notes.turn, -turn[now.users])), said
@@ -174,22 +185,19 @@ def _allocated(total: int, share: FloatArray, sizes: IntArray) -> IntArray:
 
 def _values(now: Situation, metrics: Sequence[Metric], unknown: BoolArray) -> list[OpenValues]:
     """Return what is known of each user's metrics, model by model."""
-    found, size = [], len(now.users) // now.models
-    for model in range(now.models):
-        here = slice(model * size, (model + 1) * size)
-        found.append(
-            OpenValues.of(
-                metrics,
-                np.where(unknown, now.others + 1, 1 + now.beaten)[here],
-                now.notes.before[here],
-                (now.notes.reserved > 0)[here],
-                now.users[here],
-                (now.others + 1)[here],
-                relevance=now.relevance,
-                filtered=now.filtered,
-            )
+    ranks = np.where(unknown, now.others + 1, 1 + now.beaten)
+    return [
+        OpenValues.of(
+            metrics,
+            ranks[here],
+            now.notes.take(here),
+            now.users[here],
+            (now.others + 1)[here],
+            relevance=now.relevance,
+            filtered=now.filtered,
         )
-    return found
+        for here in now.of_models()
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,16 +231,14 @@ class _Foreseen:
         at_stake = np.array([float((stakes[each] ** 2).mean()) for each in rests])
         # The variance of all strata, relative to what may be lost; one more user may lose all.
         of_all = (squares.sum() + at_stake.mean()) / (float(spare @ at_stake) + at_stake.mean())
-        variance = (squares + _POOLED * of_all * at_stake) / (spare + _POOLED)
-        inside = np.concatenate(rests)
         return cls(
             metric,
-            float(known.sum() - known[inside].sum()),
+            float(known.sum() - known[np.concatenate(rests)].sum()),
             float(values.weights.sum()),
             [most[each] for each in rests],
             [stakes[each] for each in rests],
             np.array([float(each.mean()) for each in losses]),
-            variance,
+            (squares + _POOLED * of_all * at_stake) / (spare + _POOLED),
         )
 
     @property
@@ -246,112 +252,9 @@ class _Foreseen:
     def half_width(self, draws: IntArray, level: float) -> float:
         """Return half the width of the interval relative to the value, after so many draws."""
         total = int(draws.sum())
+        strata = zip(self.most, self.stakes, draws, self.mean, self.variance, strict=True)
         parts = [
             Stratum.of(most, stakes, int(count), float(mean), float(variance), total)
-            for most, stakes, count, mean, variance in zip(
-                self.most, self.stakes, draws, self.mean, self.variance, strict=True
-            )
+            for most, stakes, count, mean, variance in strata
         ]
-        drawn = DrawnMean.of(parts, self.sure, self.weight, total, self.metric)
-        low, high = drawn.interval(level)
-        return (high - low) / 2.0 / max(abs(drawn.value), 1e-300)
-
-
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """How the values of targets changed between two stages, by how often they were beaten before.
-
-    Later changes are smaller, but likely in the same proportion. Of two targets beaten equally
-    often, the one with the higher score is less likely to be beaten later. So targets beaten
-    equally often are grouped by their scores. Scores need not be comparable between users: if they
-    are not, the groups are merely useless.
-    """
-
-    gains: FloatArray
-    #: For targets beaten 0..K - 1 times: their sorted scores, and the mean and the variance of the
-    #: losses of each group.
-    own: list[FloatArray]
-    means: list[FloatArray]
-    variances: list[FloatArray]
-
-    @classmethod
-    def between(
-        cls, before: IntArray, after: IntArray, own: FloatArray, gains: FloatArray
-    ) -> Moved:
-        k = len(gains) - 1
-        open_then = np.flatnonzero(before < k)
-        open_then = open_then[np.lexsort([own[open_then], before[open_then]])]
-        start, end = before[open_then], np.minimum(after[open_then], k)
-        loss = gains[start] - gains[end]
-        of_all = float((loss**2).sum() / max((gains[start] ** 2).sum(), 1e-300))
-        ends = np.searchsorted(start, np.arange(k + 1))
-        scores, means, variances = [], [], []
-        for beaten, (first, last) in enumerate(pairwise(ends.tolist())):
-            size = int(last - first)
-            mine = own[open_then[first:last]]
-            groups = min(max(size // _ALIKE, 1), _MOST_GROUPS) if size and mine[0] < mine[-1] else 1
-            group = np.arange(size) * groups // max(size, 1)
-            lost, count = loss[first:last], np.bincount(group, minlength=1)
-            mean = np.bincount(group, lost, minlength=1) / np.maximum(count, 1)
-            squares = np.bincount(group, (lost - mean[group]) ** 2, minlength=1)
-            likely = _PRIOR * of_all * gains[beaten] ** 2
-            scores.append(mine)
-            means.append(mean)
-            variances.append((squares + likely) / (count + _PRIOR))
-        return cls(gains, scores, means, variances)
-
-    def spreads(self, beaten: IntArray, own: FloatArray) -> FloatArray:
-        """Return the standard deviation of the changes of such targets.
-
-        Targets beaten K times did not change any more. Only the range of their values is known.
-        """
-        beyond = (_WITHIN_RANGE * self.gains[-1]) ** 2
-        return np.sqrt(self._between_groups(self.variances, beaten, own, beyond))
-
-    def losses(self, beaten: IntArray, own: FloatArray) -> FloatArray:
-        """Return the mean loss of such targets."""
-        return self._between_groups(self.means, beaten, own, 0.0)
-
-    def _between_groups(
-        self, values: list[FloatArray], beaten: IntArray, own: FloatArray, beyond: float
-    ) -> FloatArray:
-        found = np.full(len(beaten), beyond)
-        for times, (scores, of_groups) in enumerate(zip(self.own, values, strict=True)):
-            here = np.flatnonzero(beaten == times)
-            place = np.searchsorted(scores, own[here]) * len(of_groups) / max(len(scores), 1)
-            found[here] = np.interp(place, np.arange(len(of_groups)) + 0.5, of_groups)
-        return found
-
-
-def groups_of(keys: tuple[FloatArray, ...], spread: FloatArray, most: int) -> IntArray:
-    """Return groups of users with similar keys; they are sorted by the first key, then the second.
-
-    All groups have about the same sum of spreads, so equally many users are drawn from each. Users
-    with equal keys are in one group.
-    """
-    rounded = np.stack([key.round(9) for key in keys])
-    place = np.unique(rounded, axis=1, return_inverse=True)[1]
-    total = np.bincount(place.reshape(-1), spread)
-    number = min(max(most, 1), _MOST_STRATA, max(len(total), 1))
-    middle = (np.cumsum(total) - total / 2.0) / max(total.sum(), 1e-300)
-    group = np.minimum((middle * number).astype(np.int64), number - 1)
-    return np.unique(group, return_inverse=True)[1].reshape(-1)[place.reshape(-1)]
-
-
-def turns_of(stratum: IntArray, spread: FloatArray) -> IntArray:
-    """Return the place of each user in the draw, from 1; ``stratum`` has users in random order.
-
-    The first few users of every stratum come first, so that each has a mean and a variance. Then
-    strata get draws in proportion to the sum of their spreads.
-    """
-    time = np.empty(len(stratum))
-    for number in np.unique(stratum):
-        inside = np.flatnonzero(stratum == number)
-        place = np.arange(1, len(inside) + 1)
-        share = max(float(spread[inside].sum()), 1e-300)
-        time[inside] = np.where(
-            place <= _FIRST_OF_STRATUM, place / _FIRST_OF_STRATUM - 2.0, place / share
-        )
-    turn = np.empty(len(stratum), dtype=np.int64)
-    turn[np.lexsort([stratum, time])] = np.arange(1, len(stratum) + 1)
-    return turn
+        return DrawnMean.of(parts, self.sure, self.weight, total, self.metric).half_width(level)

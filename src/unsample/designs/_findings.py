@@ -47,9 +47,8 @@ class Situation:
 
     Each target was compared with ``scored`` of its ``others`` candidates, and ``beaten`` of these
     beat it. ``allowed`` is how many items may be scored in total (None: any number). ``users`` are
-    numbers from 0, and ``user_order`` is a random order of them. ``own`` are the scores of the
-    targets, all equal if they are not known. Several ``models`` have equally many targets, one
-    model after the other.
+    numbers from 0, and ``user_order`` is a random order of them. Several ``models`` have equally
+    many targets, one model after the other.
     """
 
     scored: IntArray
@@ -59,13 +58,28 @@ class Situation:
     users: IntArray
     user_order: IntArray
     notes: Notes
-    own: FloatArray
     models: int = 1
     #: How relevant each target is, and whether the other targets of a user are left out.
     relevance: FloatArray | None = None
     filtered: bool = False
     #: Whether anybody wants to know how far the evaluation is.
     watched: bool = False
+
+    def of_users(self, values: FloatArray | IntArray | BoolArray) -> FloatArray:
+        """Return the sum of the values of each user's targets."""
+        found = np.bincount(self.users, values, minlength=len(self.user_order))
+        return found.astype(np.float64)
+
+    def by_user(self, note: IntArray) -> IntArray:
+        """Return a note that is the same for all targets of a user, once for each user."""
+        found = np.zeros(len(self.user_order), dtype=np.int64)
+        found[self.users] = note
+        return found
+
+    def of_models(self) -> list[slice]:
+        """Return where the targets of each model are."""
+        size = len(self.users) // self.models
+        return [slice(model * size, (model + 1) * size) for model in range(self.models)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +108,6 @@ class Findings(Targets):
     scored: int
     #: The notes of the design. They say which users were drawn to be ranked in full.
     notes: Notes
-    #: How many scores were infinite.
-    infinite: int = 0
 
     @property
     def unknown(self) -> BoolArray:
@@ -118,8 +130,6 @@ class Findings(Targets):
     @property
     def ranges(self) -> RankCounts:
         """Return the counts of ranks, each with the range in which it is known to be."""
-        if np.array_equal(self.lowest, self.ranks):
-            return self.counts
         return RankCounts.from_ranks(
             self.ranks,
             lowest=self.lowest,
@@ -127,5 +137,5 @@ class Findings(Targets):
             sampled=self.sampled,
             users=self.users,
             filtered=self.filtered,
-            replacement=False,
+            replacement=self.replacement,
         )

@@ -1,15 +1,13 @@
 """Guided: compare all targets in the order of a guide, then rank some users in full.
 
-First all targets are compared with items in the order of a guide. A target stops when K items beat
-it: it is not in the top K, whatever the guide is. The other targets are called open. Then some of
-the users with an open target are drawn at random and ranked in full. All that is estimated is a
-mean over users drawn at random. So no shape of P(R) is needed, and a bad guide makes intervals
-wider, never wrong.
+First all targets are compared with items in the order of a guide, stage by stage. A target stops
+when K items beat it: it is not in the top K, whatever the guide is. The other targets are called
+open. Then some of the users with an open target are drawn at random and ranked in full. All that is
+estimated is a mean over users drawn at random. So no shape of P(R) is needed, and a bad guide makes
+intervals wider, never wrong.
 
-**Strata** are groups of users whose open targets were beaten about equally often and have similar
-scores. (Of two targets that nothing beat so far, the one with the lower score is more likely to be
-beaten later.) Values within a stratum differ little, so a few users give its mean. `_draws` says
-who is drawn, and how many.
+**Strata** are groups of users whose open targets were beaten about equally often. Values within a
+stratum differ little, so a few users give its mean. `_draws` says who is drawn, and how many.
 
 Several models are evaluated together: a user who is drawn is ranked in full under all of them.
 """
@@ -31,14 +29,12 @@ from unsample.designs._designs import Design, largest_k, towards_the_kth
 from unsample.designs._draws import (
     FEWEST_PILOT,
     PILOT_OF_STRATUM,
-    Moved,
-    groups_of,
     next_in_turn,
-    of_users,
     pilot_is_over,
     pilot_of,
     second_draw,
     so_far,
+    strata_of,
     turns_of,
 )
 from unsample.designs._findings import Notes, Situation, Step
@@ -52,13 +48,19 @@ _ENOUGH = 20
 #: The part of the variance that a stage usually leaves, far from the end of the catalogue. The last
 #: stage is a noisy measure of it, so the next one is expected between the two.
 _USUALLY_LEFT = 0.5
-#: How many times K items all targets meet before anything is foreseen, from two stages.
+#: How many times K items all targets are compared with before anything is foreseen, from two
+#: stages.
 _FORESEEABLE = _GROWTH**2
 #: K for metrics that have none. Targets beaten more often count little, and wait.
 _DEEP = 10
 #: The number of drawn users that are assumed to lose everything. Intervals assume one. A smaller
 #: number leaves more draws for users who are likely to lose.
 _ASSUMED = 0.5
+#: The spread of targets that were beaten equally often is averaged with this many targets that have
+#: the spread of all targets.
+_PRIOR = 5.0
+#: The spread of values beyond K as a part of their range.
+_WITHIN_RANGE = 0.15
 #: Full rankings for each stratum on average: where a budget ends the draw, and where a pilot
 #: settles it, which takes some of them.
 _FOR_STRATUM, _FOR_PILOT = 10, 4 * PILOT_OF_STRATUM
@@ -73,8 +75,8 @@ class Guided(Design):
     Items come in the order of a guide, and a target stops when K items beat it. Of the users with
     other targets, a random part is ranked in full: as far as the budget goes, or as many as the
     ``error`` needs, half the width of the interval for these users relative to the metric (0.05:
-    within 5 % of the full ranking). If all of them are ranked, metrics are exact. ``k`` is by
-    default the largest K of the metrics.
+    within 5 % of the full ranking). If all of them are ranked, metrics are exact. ``k`` is the
+    largest K of the metrics, if it is not given.
 
     Metrics without a K, such as MRR, depend on all ranks. Then a target that K items beat (by
     default 10) waits, and may be drawn later. It has little left to lose, so few such targets are
@@ -108,12 +110,11 @@ class Guided(Design):
             )  # fmt: skip
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        limited = [metric for metric in metrics if not _looks_at_all_ranks(metric)]
+        limited = [metric for metric in metrics if not _uses_all_ranks(metric)]
         beyond = len(limited) < len(metrics)
-        k = max(self.k or _DEEP, 1) if beyond else None
+        k = max(self.k or _DEEP, 1) if beyond else self.k
         if limited:
-            k = max(largest_k(self.k, limited, relevant, name="guided"), k or 1)
-        assert k is not None
+            k = largest_k(k, limited, relevant)
         return replace(self, k=k, beyond=beyond, metrics=tuple(metrics))
 
     def least(self, others: IntArray) -> int:
@@ -128,23 +129,23 @@ class Guided(Design):
         to_end, _ = towards_the_kth(now, last)
         if now.allowed is None and self.error is None:
             return Step(to_end, now.notes)
-        look = Look(now, self)
+        outlook = _Outlook(now, self)
         if now.notes.turn.any():
             if self.error is None or not pilot_is_over(now, to_end):
                 idle = now.watched and not (to_end > now.scored)[now.notes.turn > 0].any()
-                said = so_far(now, self.metrics[0], look.unknown, self.level) if idle else ""
+                said = so_far(now, self.metrics[0], outlook.unknown, self.level) if idle else ""
                 return next_in_turn(now, to_end, said)
-            settled, said = second_draw(now, self.metrics, look.unknown, self.error, self.level)
+            settled, said = second_draw(now, self.metrics, outlook.unknown, self.error, self.level)
             return next_in_turn(replace(now, notes=settled), to_end, said)
         goal, _ = towards_the_kth(now, self.k)
-        stage = _stage(self.k, look.reached)
-        if (look.open & (now.scored < np.minimum(stage, now.others))).any():
+        stage = _stage(self.k, outlook.reached)
+        if (outlook.open & (now.scored < np.minimum(stage, now.others))).any():
             return Step(np.minimum(goal, stage), now.notes)
         after = _stage(self.k, stage + 1)
-        if look.is_worth(after):
+        if outlook.is_worth(after):
             notes = replace(now.notes, before=now.beaten.copy(), earlier=now.notes.before)
             return Step(np.minimum(goal, after), notes)
-        return next_in_turn(replace(now, notes=look.draw()), to_end)
+        return next_in_turn(replace(now, notes=outlook.draw()), to_end)
 
 
 def _stage(k: int, reached: int) -> int:
@@ -156,8 +157,8 @@ def _stage(k: int, reached: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """What is known about open targets and their users."""
+class _Outlook:
+    """What is known about open targets, what a further stage would bring, and who is drawn."""
 
     now: Situation
     design: Guided
@@ -183,8 +184,13 @@ class Look:
 
     @cached_property
     def missing(self) -> IntArray:
-        """Return how many items each unknown target has not met."""
+        """Return with how many items each unknown target has not been compared."""
         return np.where(self.unknown, self.now.others - self.now.scored, 0)
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """Return what it costs to rank each user in full."""
+        return self.now.of_users(self.missing)
 
     @property
     def left(self) -> float:
@@ -196,13 +202,6 @@ class Look:
     def reached(self) -> int:
         """Return with how many items every open target was compared at least."""
         return int(self.now.scored[self.open].min(initial=int(self.now.scored.max())))
-
-    @property
-    def draws(self) -> float:
-        """Return how many users will be ranked in full: what the error needs, or can be paid."""
-        each = max(float(of_users(self.now, self.missing).max()), 1.0)
-        affordable = self.left // each
-        return affordable if self.design.error is None else min(self._needed(0), affordable)
 
     def is_worth(self, end: int) -> bool:
         """Return whether a further stage is better than full rankings now.
@@ -217,16 +216,15 @@ class Look:
         if not self.open.any() or self.missing.sum() <= left < math.inf:
             return False
         cost = int(np.where(self.open, np.minimum(end, now.others) - now.scored, 0).sum())
-        costs = of_users(now, self.missing)
-        each = float(costs.max())
+        each = float(self.costs.max())
         if not cost or cost >= left - min(_ENOUGH * each, left / 2):
             return False
         if self.design.error is not None:
             if self.reached < _FORESEEABLE * self.k:
                 return True
-            usual = float(costs[costs > 0].mean())
+            usual = float(self.costs[self.costs > 0].mean())
             before, after = self._needed(0) * usual, self._needed(1) * usual
-            if min(before, left) < left:
+            if before < left:
                 return cost + after < before
         spread, part = self._spread_and_part
         many, fewer = left / each, (left - cost) / each
@@ -244,7 +242,7 @@ class Look:
             float(self.gains[np.minimum(each, self.k)].sum())
             for each in (notes.earlier, notes.before, now.beaten)
         )
-        users = np.count_nonzero(of_users(now, self.missing))
+        users = np.count_nonzero(self.costs)
         if value <= 0.0 or not users:
             return float(users)
         lost, lost_before = 1.0 - value / before, 1.0 - before / earlier
@@ -255,8 +253,7 @@ class Look:
         seek = (self.design.error * at_end / quantile(self.design.level)) ** 2
         square = self._spread_and_part[0] * stake**2 * float(to_come[stages:].sum())
         found = (square + math.sqrt(square**2 + 4.0 * stake**2 * seek)) / (2.0 * seek)
-        left_open = float(np.prod(1.0 - lost * to_come[:stages]))
-        return min(found, left_open * users)
+        return min(found, users * float(np.prod(1.0 - lost * to_come[:stages])))
 
     @property
     def _stages_left(self) -> float:
@@ -267,56 +264,48 @@ class Look:
     @cached_property
     def _spread_and_part(self) -> tuple[float, float]:
         """Return (spread / what may be lost)^2, and the part of it that a stage leaves."""
-        now, notes = self.now, self.now.notes
-        usual = _USUALLY_LEFT * (1.0 - 1.0 / (self._stages_left + 1.0))
-        beaten = np.minimum(now.beaten, self.k)
-        spreads = np.where(self.unknown, self.moved.spreads(now.beaten, now.own), 0.0)
+        notes, beaten = self.now.notes, np.minimum(self.now.beaten, self.k)
+        spreads = np.where(self.unknown, self.spreads[beaten], 0.0)
         beyond, last = (float(spreads[part].sum()) for part in (beaten == self.k, beaten < self.k))
         whole = last + beyond
         square = float(whole / self.gains[beaten[self.unknown]].sum()) ** 2
-        part = float(usual)
+        part = usual = _USUALLY_LEFT * (1.0 - 1.0 / (self._stages_left + 1.0))
         if self.reached > self.k:
-            moved = Moved.between(notes.earlier, notes.before, now.own, self.gains)
-            spread = float(moved.spreads(notes.before, now.own)[notes.before < self.k].sum())
-            part = float(last / spread * np.sqrt(usual)) if spread > 0 else 1.0
-        if not beyond:
-            return square, part
+            earlier = _spreads(notes.earlier, notes.before, self.gains)
+            spread = float(earlier[notes.before[notes.before < self.k]].sum())
+            part = last / spread * math.sqrt(usual) if spread > 0 else 1.0
         # Targets beyond K are not compared with more items in a stage.
-        return square, ((np.sqrt(part) * last + beyond) / whole) ** 2
+        return square, ((math.sqrt(part) * last + beyond) / whole) ** 2 if beyond else part
 
     @cached_property
-    def moved(self) -> Moved:
-        now = self.now
-        return Moved.between(now.notes.before, now.beaten, now.own, self.gains)
+    def spreads(self) -> FloatArray:
+        """Return the spread of the values of targets, by how often they were beaten."""
+        return _spreads(self.now.notes.before, self.now.beaten, self.gains)
 
     def draw(self) -> Notes:
         """Put users with open targets into strata, and fix the order in which they are ranked."""
-        now, users = self.now, len(self.now.user_order)
-        beaten, draws = np.minimum(now.beaten, self.k), max(self.draws, 1.0)
-        costs = of_users(now, self.missing)
-        waiting = np.flatnonzero(costs)
-        known = now.beaten, now.own
-        squares, stakes = self.moved.spreads(*known) ** 2, self.gains[beaten] ** 2
-        seen, stake, loss = (
-            of_users(now, np.where(self.unknown, each, 0.0))
-            for each in (squares, stakes, self.moved.losses(*known))
+        now, error = self.now, self.design.error
+        beaten, users = np.minimum(now.beaten, self.k), len(now.user_order)
+        affordable = self.left // max(float(self.costs.max()), 1.0)
+        draws = max(affordable if error is None else min(self._needed(0), affordable), 1.0)
+        seen, stake = (
+            now.of_users(np.where(self.unknown, each[beaten] ** 2, 0.0))
+            for each in (self.spreads, self.gains)
         )
         # A user may lose everything although no user like this one lost anything so far.
         spread = np.sqrt(seen + _ASSUMED * stake / draws)
-        pilot = self.design.error is not None
-        each = _FOR_PILOT if pilot else _FOR_STRATUM
-        stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
         # Of several models, users who are open under the same ones are alike.
-        model = np.arange(len(now.users)) // (len(now.users) // now.models)
-        models = of_users(now, self.unknown * 2.0**model) if now.models > 1 else np.zeros(users)
+        number = np.repeat(2.0 ** np.arange(now.models), len(now.users) // now.models)
+        models = now.of_users(self.unknown * number) * (now.models > 1)
         # What targets beyond K can lose differs by metric, so they have strata of their own.
-        beyond = of_users(now, self.open) == 0
-        for part in (waiting[~beyond[waiting]], waiting[beyond[waiting]]):
+        beyond, waiting = now.of_users(self.open) == 0, self.costs > 0
+        stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
+        for part in (np.flatnonzero(waiting & ~beyond), np.flatnonzero(waiting & beyond)):
             share = float(spread[part].sum() / max(spread[waiting].sum(), 1e-300))
-            keys = models[part], -stake[part], -loss[part]
-            groups = groups_of(keys, spread[part], round(share * draws / each))
+            most = round(share * draws / (_FOR_STRATUM if error is None else _FOR_PILOT))
+            groups = strata_of((models[part], -stake[part]), spread[part], most)
             stratum[part] = 1 + groups + stratum.max()
-        in_order = now.user_order[stratum[now.user_order] > 0]
+        in_order = now.user_order[waiting[now.user_order]]
         turn[in_order] = turns_of(stratum[in_order], spread[in_order])
         notes = replace(
             now.notes,
@@ -325,11 +314,31 @@ class Look:
             turn=-turn[now.users],
             reserved=self.missing,
         )
-        first = max(FEWEST_PILOT, PILOT_OF_STRATUM * int(stratum.max())) * float(costs.max())
-        return pilot_of(notes, now) if pilot and first <= _PART_OF_PILOT * self.left else notes
+        pilot = max(FEWEST_PILOT, PILOT_OF_STRATUM * int(stratum.max())) * float(self.costs.max())
+        settled = error is not None and pilot <= _PART_OF_PILOT * self.left
+        return pilot_of(notes, now) if settled else notes
 
 
-def _looks_at_all_ranks(metric: Metric) -> bool:
+def _spreads(before: IntArray, after: IntArray, gains: FloatArray) -> FloatArray:
+    """Return how much values varied between two stages, by how often targets were beaten before.
+
+    Later changes are smaller, but likely in the same proportion. Targets beaten K times did not
+    change any more: only the range of their values is known.
+    """
+    k = len(gains) - 1
+    changing = before < k
+    start = before[changing]
+    loss = gains[start] - gains[np.minimum(after[changing], k)]
+    of_all = float((loss**2).sum() / max((gains[start] ** 2).sum(), 1e-300))
+    count = np.bincount(start, minlength=k + 1)
+    mean = np.bincount(start, loss, minlength=k + 1) / np.maximum(count, 1)
+    squares = np.bincount(start, (loss - mean[start]) ** 2, minlength=k + 1)
+    variance = (squares + _PRIOR * of_all * gains**2) / (count + _PRIOR)
+    variance[k] = (_WITHIN_RANGE * gains[k]) ** 2
+    return np.sqrt(variance)
+
+
+def _uses_all_ranks(metric: Metric) -> bool:
     """Return whether a metric has no K; the K of R-precision is the number of relevant items."""
     return metric.k is None and metric.family is not _metrics.RPrec
 
@@ -344,7 +353,7 @@ def _gains(metrics: Sequence[Metric], k: int) -> FloatArray:
     ranks = np.arange(1, k + 2)
     for metric in metrics:
         family = metric.family
-        last = k + 1 if _looks_at_all_ranks(metric) else metric.k or k
+        last = k + 1 if _uses_all_ranks(metric) else metric.k or k
         flat = family.uses_items or not family.bounded or family is _metrics.RPrec
         weights = np.ones(k + 1) if flat else metric.weights(ranks, k + 1)
         found += np.where(ranks <= last, weights / weights[0], 0.0) / len(metrics)

@@ -11,11 +11,11 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._progress import Progress
-from unsample.designs._blocks import count_all
 from unsample.designs._candidates import Candidates
 from unsample.designs._checkpoint import Checkpoint, State, identity_of
 from unsample.designs._designs import Design, Exact
 from unsample.designs._findings import Findings, Situation
+from unsample.designs._full import count_all
 from unsample.designs._guides import Guide, GuidedOrders
 from unsample.designs._orders import as_key, target_keys
 from unsample.designs._scan import Scan, Tally
@@ -105,41 +105,42 @@ def run(
     # Exact ranks: a tie counts as beating the target only if it does so under every outcome.
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
-    work = _Work(scan, probe, state, how, place)
-    tally, (users, order) = state.tally, _user_numbers(candidates, seed)
-    users = np.tile(users, models)
+    tally, said, (users, order) = state.tally, "", _user_numbers(candidates, seed)
     try:
         while True:
-            work.reach_goal()
+            for _ in _compared(scan, tally, state.goal, how):
+                probe.compare(tally.own)
+                if place is not None:
+                    place.save(state)
+                if how.progress is not None:
+                    done = int(np.count_nonzero(tally.scored >= state.goal))
+                    note = f"{int(tally.scored.sum()):,} scores, {said}".rstrip(", ")
+                    how.progress(done, len(others), note)
             now = Situation(
                 scored=tally.scored,
                 beaten=tally.beaten(for_sure),
                 others=others,
                 allowed=allowed,
-                users=users,
+                users=np.tile(users, models),
                 user_order=order,
                 notes=state.notes,
-                own=_within_models(tally.own, models),
                 models=models,
                 relevance=relevance,
                 filtered=candidates.filtered,
                 watched=how.progress is not None,
             )
             step = fitted.step(now)
-            work.said = step.said or work.said
-            state.notes = step.notes
+            state.notes, said = step.notes, step.said or said
             if not (step.goal > tally.scored).any():
                 break
             state.goal[:] = step.goal
     finally:  # also after an error
         if place is not None:
             place.save(state, now=True)
-    size = len(candidates)
     found = []
-    for model in range(models):
-        here = slice(model * size, (model + 1) * size)
+    for model, here in enumerate(now.of_models()):
         mine = tally.take(here)
-        asked = int(np.count_nonzero(probe.rows // size == model))
+        asked = int(np.count_nonzero(probe.rows // len(candidates) == model))
         found.append(
             fitted.findings(
                 1 + mine.beaten(for_sure),
@@ -150,10 +151,31 @@ def run(
                 notes=state.notes.take(here),
                 users=candidates.users,
                 filtered=candidates.filtered,
-                infinite=int(mine.infinite.sum()),
             )
         )
     return found
+
+
+def _compared(scan: Scan, tally: Tally, goal: IntArray, how: Run) -> Iterator[None]:
+    """Compare targets with items up to the goal; with whole rows at once if all are needed."""
+    candidates = scan.candidates
+    for model, scorer in enumerate(scan.scorers):
+        start = model * len(candidates)
+        here = slice(start, start + len(candidates))
+        rows = np.flatnonzero(tally.scored[here] < goal[here])
+        fresh = not tally.scored[here][rows].any()
+        if not (scorer.whole and fresh and (goal[here] == candidates.others).all()):
+            continue
+        some = candidates.take(rows)
+        for place, better, equal, own in count_all(scorer, some, how.device, how.precision):
+            with scan.naming(model):
+                refuse_infinite_targets(own, some.users[place], some.targets[place])
+            part = Tally(
+                some.others[place], better, equal, np.zeros_like(better), own.astype(np.float64)
+            )
+            tally.add(start + rows[place], part)
+            yield
+    yield from scan.advance(tally, goal, how.batch, how.workers)
 
 
 def _user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray]:
@@ -162,14 +184,6 @@ def _user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray
     # A key of the user only: ``items`` is no target.
     keys = target_keys(seed, different, np.full(len(different), candidates.items))
     return users.reshape(-1), np.argsort(keys, kind="stable")
-
-
-def _within_models(own: FloatArray, models: int) -> FloatArray:
-    """Return the scores of targets; of several models, which differ in scale, their places."""
-    if models == 1:
-        return own
-    table = own.reshape(models, -1)
-    return np.argsort(np.argsort(table, axis=1, kind="stable"), axis=1).astype(float).reshape(-1)
 
 
 def _above(tally: Tally, scan: Scan, ties: str, *, in_one_list: bool) -> IntArray:
@@ -207,51 +221,6 @@ def _different_places(
             before = [*(each + (each >= place) for each in before), place]
         placed[group] = tally.better[group] + before
     return placed
-
-
-@dataclass(eq=False)
-class _Work:
-    """A scan, its state, and how both are taken from one goal to the next."""
-
-    scan: Scan
-    probe: Probe
-    state: State
-    how: Run
-    place: Checkpoint | None
-    #: What a person who waits should know.
-    said: str = ""
-
-    def reach_goal(self) -> None:
-        """Compare every target with as many items as the goal of the round says."""
-        state, tally = self.state, self.state.tally
-        for _ in self._compare(tally, state.goal):
-            self.probe.compare(tally.own)
-            if self.place is not None:
-                self.place.save(state)
-            if self.how.progress is not None:
-                done = int(np.count_nonzero(tally.scored >= state.goal))
-                note = f"{int(tally.scored.sum()):,} scores"
-                self.how.progress(done, len(state.goal), f"{note}, {self.said}".rstrip(", "))
-
-    def _compare(self, tally: Tally, goal: IntArray) -> Iterator[int]:
-        """Compare targets with items; with whole rows at once if all items are needed."""
-        candidates, how = self.scan.candidates, self.how
-        for model, scorer in enumerate(self.scan.scorers):
-            start = model * len(candidates)
-            here = slice(start, start + len(candidates))
-            rows = np.flatnonzero(tally.scored[here] < goal[here])
-            fresh = not tally.scored[here][rows].any()
-            if not (scorer.whole and fresh and (goal[here] == candidates.others).all()):
-                continue
-            some = candidates.take(rows)
-            for place, better, equal, own in count_all(scorer, some, how.device, how.precision):
-                with self.scan.naming(model):
-                    refuse_infinite_targets(own, some.users[place], some.targets[place])
-                met, none = some.others[place], np.zeros_like(better)
-                part = Tally(met, better, equal, none, none, own.astype(np.float64))
-                tally.add(start + rows[place], part)
-                yield int(met.sum()) + len(met)
-        yield from self.scan.advance(tally, goal, batch=how.batch, workers=how.workers)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,23 +10,20 @@ compares a target with the same items.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, as_index
+from unsample._threads import in_threads
 from unsample.designs._candidates import Candidates
+from unsample.designs._guides import GuidedOrders
 from unsample.designs._orders import Orders
 from unsample.designs._scorers import Scorer, refuse_infinite_targets
 from unsample.errors import UnsampleError
-
-if TYPE_CHECKING:
-    from unsample.designs._guides import GuidedOrders
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +35,6 @@ class Tally:
     equal: IntArray
     #: How many of the equal items are above the target when ties are broken at random.
     lost_ties: IntArray
-    #: Items with an infinite score. They are above or below all finite ones.
-    infinite: IntArray
     #: The target's own score; NaN until it is asked for, together with its first items.
     own: FloatArray
 
@@ -78,21 +73,19 @@ class Scan:
     def candidates(self) -> Candidates:
         return self.orders.candidates
 
-    def advance(
-        self, tally: Tally, goal: IntArray, *, batch: int, workers: int = 1
-    ) -> Iterator[int]:
+    def advance(self, tally: Tally, goal: IntArray, batch: int, workers: int) -> Iterator[None]:
         """Compare every target with items up to number ``goal``; add the results to ``tally``.
 
-        The target's own score is asked for once, together with its first items. Yields the number
-        of scores of each call of the scorer, after they are counted.
+        The target's own score is asked for once, together with its first items. Yields after each
+        call of the scorer, when its scores are counted.
         """
         while (rows := np.flatnonzero(tally.scored < goal)).size:
             missing = np.minimum(goal - tally.scored, batch)
             compare = partial(self._compare, missing, tally)
             jobs = self._batches(rows, missing, batch)
-            for done, part, asked in in_threads(compare, jobs, workers):
+            for done, part in in_threads(compare, jobs, workers):
                 tally.add(done, part)
-                yield asked
+                yield
 
     def own_scores(self, rows: IntArray) -> FloatArray:
         """Return the scores of targets, under the model of each row."""
@@ -124,9 +117,7 @@ class Scan:
             yield order[first : min(first + most, last)]
             first = min(first + most, last)
 
-    def _compare(
-        self, missing: IntArray, tally: Tally, rows: IntArray
-    ) -> tuple[IntArray, Tally, int]:
+    def _compare(self, missing: IntArray, tally: Tally, rows: IntArray) -> tuple[IntArray, Tally]:
         """Compare rows of one model with the items that they miss."""
         count = missing[rows]
         model, targets = int(rows[0]) // len(self.candidates), rows % len(self.candidates)
@@ -149,13 +140,12 @@ class Scan:
         rival = (rival if np.array_equal(rival, own) else own)[row]
         tied = np.flatnonzero(scores == rival)
         lost = self._keyed(targets).tie_is_lost(row[tied], items[tied])
-        infinite = np.flatnonzero(np.isinf(scores))
         starts = as_index(np.cumsum(count) - count)
         better = np.add.reduceat(scores > rival, starts, dtype=np.int64)
-        equal, lost_ties, unlimited = (
-            np.bincount(row[each], minlength=len(rows)) for each in (tied, tied[lost], infinite)
+        equal, lost_ties = (
+            np.bincount(row[each], minlength=len(rows)) for each in (tied, tied[lost])
         )
-        return rows, Tally(count, better, equal, lost_ties, unlimited, own), len(asked)
+        return rows, Tally(count, better, equal, lost_ties, own)
 
     @contextmanager
     def naming(self, model: int) -> Iterator[None]:
@@ -169,18 +159,3 @@ class Scan:
 
     def _keyed(self, targets: IntArray) -> Orders:
         return Orders(self.candidates.others[targets], self.orders.keys[targets])
-
-
-Given = TypeVar("Given")
-Done = TypeVar("Done")
-
-
-def in_threads(
-    work: Callable[[Given], Done], jobs: Iterable[Given], workers: int
-) -> Iterator[Done]:
-    """Yield the results of all jobs, in their order."""
-    if workers == 1:
-        yield from map(work, jobs)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(work, jobs)

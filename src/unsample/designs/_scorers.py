@@ -14,8 +14,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +22,10 @@ import numpy.typing as npt
 from unsample._checks import IntArray
 from unsample.errors import InputError, ScoreError
 
+if TYPE_CHECKING:
+    import scipy.sparse
+
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
-#: ``(users, items) -> scores``, three vectors of one length.
-Score: TypeAlias = Callable[[IntArray, IntArray], npt.ArrayLike]
-#: ``users -> scores`` of all items, a row for each user.
-ScoreAll: TypeAlias = Callable[[IntArray], npt.ArrayLike]
 
 _KINDS = (
     "a function scorer(users, items) -> scores, a torch.nn.Module, an object with "
@@ -37,8 +35,6 @@ _KINDS = (
 EXAMPLE = """for example:
     def scorer(users, items):   # two vectors of one length: pair i is users[i] and items[i]
         return (user_factors[users] * item_factors[items]).sum(axis=1)   # a score for each pair"""
-#: Below this size, different whole numbers are different floats.
-_LARGEST_WHOLE = 2.0**53
 #: Bytes of item factors gathered at a time, and users whose whole rows are made for single pairs.
 _ROOM, _ROWS = 1 << 20, 256
 
@@ -75,21 +71,28 @@ class Scorer(ABC):
         scores = _checked(found, asked)
         return scores[place] if asked is distinct else scores
 
-    @abstractmethod
     def _pairs(self, users: IntArray, items: IntArray) -> npt.NDArray[Any]:
-        """Return the score of each pair."""
+        """Return the score of each pair, from whole rows of a few users at a time."""
+        distinct, place = np.unique(users, return_inverse=True)
+        scores: npt.NDArray[Any] = np.empty(len(users))
+        for start in range(0, len(distinct), _ROWS):
+            here = np.flatnonzero((place >= start) & (place < start + _ROWS))
+            table = self._rows(distinct[start : start + _ROWS], int(items.max()) + 1)
+            if scores.dtype != table.dtype:
+                scores = scores.astype(table.dtype)
+            scores[here] = table[place[here] - start, items[here]]
+        return scores
 
+    @abstractmethod
     def _rows(self, users: IntArray, items: int) -> npt.NDArray[Any]:
         """Return the scores of all items, a row for each user."""
-        every = np.tile(np.arange(items), len(users))
-        return self.pairs(np.repeat(users, items), every).reshape(len(users), items)
 
 
 @dataclass(frozen=True, eq=False)
 class PairScores(Scorer):
     """Scores of a function of pairs, each of which costs."""
 
-    score: Score
+    score: Callable[[IntArray, IntArray], npt.ArrayLike]
     whole: ClassVar[bool] = False
 
     def _pairs(self, users: IntArray, items: IntArray) -> npt.NDArray[Any]:
@@ -101,6 +104,10 @@ class PairScores(Scorer):
                 f"from a call with {len(users):,} pairs; {EXAMPLE}"
             ) from problem
 
+    def _rows(self, users: IntArray, items: int) -> npt.NDArray[Any]:
+        every = np.tile(np.arange(items), len(users))
+        return self.pairs(np.repeat(users, items), every).reshape(len(users), items)
+
 
 @dataclass(frozen=True, eq=False)
 class RowScores(Scorer):
@@ -111,32 +118,27 @@ class RowScores(Scorer):
     array([0.5, 0.9])
     """
 
-    score_all: ScoreAll
+    score_all: Callable[[IntArray], npt.ArrayLike]
     items: int | None = None
 
     def _rows(self, users: IntArray, items: int) -> npt.NDArray[Any]:
         return np.asarray(self.score_all(users))
 
-    def _pairs(self, users: IntArray, items: IntArray) -> npt.NDArray[Any]:
-        return pairs_of_rows(self._rows, users, items)
-
 
 @dataclass(frozen=True, eq=False)
 class FactorScores(Scorer):
-    """Scores that are products of user and item factors, plus a bias of each item.
+    """Scores that are products of user and item factors.
 
-    >>> model = FactorScores(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.0, 10.0]))
-    >>> model.rows(np.array([1]), 2)
-    array([[ 2., 14.]])
+    >>> FactorScores(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]])).rows(np.array([1]), 2)
+    array([[2., 4.]])
     """
 
     user_factors: ScoreArray
     item_factors: ScoreArray
-    item_bias: ScoreArray | None = None
 
     def __post_init__(self) -> None:
         for name in ("user_factors", "item_factors"):
-            matrix = as_matrix(getattr(self, name))
+            matrix = _as_matrix(getattr(self, name))
             if matrix.ndim != 2:
                 raise InputError(f"{name} must be a matrix, got an array of shape {matrix.shape}")
             object.__setattr__(self, name, matrix)
@@ -147,11 +149,6 @@ class FactorScores(Scorer):
                 f"{users[1]} and {items[1]}; a matrix of users x items of an item-item model must "
                 "be sparse"
             )
-        if self.item_bias is not None and np.shape(self.item_bias) != (items[0],):
-            raise InputError(
-                f"item_bias must be {items[0]} numbers, one for each item, got shape "
-                f"{np.shape(self.item_bias)}"
-            )
         object.__setattr__(self, "items", items[0])
 
     def _pairs(self, users: IntArray, items: IntArray) -> ScoreArray:
@@ -160,7 +157,7 @@ class FactorScores(Scorer):
         It does not depend on the other pairs of the call, to the last bit. So items with equal
         factors always tie. (Matrix products do not promise that.)
         """
-        left, right = self.folded
+        left, right = self.user_factors, self.item_factors
         scores = np.empty(len(users), dtype=np.result_type(left, right))
         # Factors are gathered a few at a time, so that they stay in the cache.
         step = max(1, _ROOM // max(1, right.shape[1] * right.itemsize))
@@ -170,17 +167,76 @@ class FactorScores(Scorer):
         return scores
 
     def _rows(self, users: IntArray, items: int) -> ScoreArray:
-        left, right = self.folded
-        return np.asarray(left[users] @ right.T)
+        return np.asarray(self.user_factors[users] @ self.item_factors.T)
 
-    @cached_property
-    def folded(self) -> tuple[ScoreArray, ScoreArray]:
-        """Return the factors with the bias as a further factor, so that a product adds it."""
-        if self.item_bias is None:
-            return self.user_factors, self.item_factors
-        ones = np.ones((len(self.user_factors), 1), dtype=self.user_factors.dtype)
-        bias = self.item_bias[:, None].astype(self.item_factors.dtype)
-        return np.hstack([self.user_factors, ones]), np.hstack([self.item_factors, bias])
+
+@dataclass(frozen=True, eq=False)
+class ItemItemScores(Scorer):
+    """Scores of models such as EASE and itemKNN: sums of weights between a user's and all items.
+
+    Parameters
+    ----------
+    history
+        Sparse matrix of users x items: the items of each user, and their weights.
+    weights
+        The item-item matrix, with a row for each column of ``history``: an array, or sparse.
+    item_bias
+        Added to the score of each item.
+    newcomers
+        The scores of all items for users without items; by default 0.
+
+    >>> from scipy.sparse import csr_array
+    >>> weights = np.array([[0.0, 0.5, 0.25], [0.5, 0.0, 1.0], [0.25, 1.0, 0.0]])
+    >>> model = ItemItemScores(csr_array([[1, 1, 0], [0, 0, 0]]), weights)
+    >>> model.rows(np.array([0, 1]), 3)
+    array([[0.5 , 0.5 , 1.25],
+           [0.  , 0.  , 0.  ]])
+    """
+
+    history: scipy.sparse.csr_array
+    weights: npt.NDArray[Any] | scipy.sparse.csr_array
+    item_bias: npt.NDArray[Any] | None = None
+    newcomers: npt.NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        from scipy.sparse import csr_array, issparse
+
+        if not issparse(self.history):
+            raise InputError(
+                "history must be a scipy sparse matrix of users x items, got "
+                f"{type(self.history).__name__}"
+            )
+        # A product copies weights that are stored by column, each time.
+        sparse = issparse(self.weights)
+        weights: Any = csr_array(self.weights) if sparse else np.ascontiguousarray(self.weights)
+        if weights.dtype not in (np.float32, np.float64):
+            weights = weights.astype(np.float64)
+        if weights.ndim != 2 or self.history.shape[1] != weights.shape[0]:
+            raise InputError(
+                f"weights must be a matrix with a row for each of the {self.history.shape[1]} "
+                f"columns of history, got shape {weights.shape}"
+            )
+        history = csr_array(self.history, dtype=weights.dtype)
+        if not history.has_canonical_format:
+            history = history.copy()
+            history.sum_duplicates()
+        made = {"history": history, "weights": weights, "items": weights.shape[1]}
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+
+    def _rows(self, users: IntArray, items: int) -> npt.NDArray[Any]:
+        some = self.history[users]
+        dense = isinstance(self.weights, np.ndarray)
+        # Item by item, a row of weights is read once for all users with that item. The sums of a
+        # user have the same order either way.
+        found: Any = (some.tocsc() if dense else some) @ self.weights
+        scores = np.asarray(found if dense else found.toarray())
+        if self.item_bias is not None:
+            scores += self.item_bias.astype(scores.dtype)
+        new = np.diff(some.indptr) == 0
+        if self.newcomers is not None and new.any():
+            scores[new] = self.newcomers
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,17 +270,13 @@ def as_scorer(scorer: Any, items: int) -> Scorer:
     return found
 
 
-def _recognised(scorer: Any) -> Scorer | None:  # noqa: PLR0911
+def _recognised(scorer: Any) -> Scorer | None:
     from scipy.sparse import issparse
 
-    from unsample.designs._item_item import ItemItemScores
-
+    if callable(getattr(scorer, "scorer", None)):  # a recommender that knows its cheapest form
+        scorer = scorer.scorer()
     if isinstance(scorer, Scorer):
         return scorer
-    if callable(getattr(scorer, "scorer", None)):  # a recommender that knows its cheapest form
-        return _recognised(scorer.scorer())
-    if hasattr(scorer, "user_factors") and hasattr(scorer, "item_factors"):
-        return FactorScores(scorer.user_factors, scorer.item_factors)
     if isinstance(scorer, tuple | list):
         if len(scorer) != 2:
             raise InputError(f"scorer must be a pair of matrices, got {len(scorer)} of them")
@@ -240,31 +292,14 @@ def _recognised(scorer: Any) -> Scorer | None:  # noqa: PLR0911
     return PairScores(scorer) if callable(scorer) else None
 
 
-def as_matrix(values: Any) -> npt.NDArray[Any]:
-    """Return factors as a numpy array, also from tensors and from implicit's GPU matrices."""
-    for method in ("detach", "cpu", "to_numpy"):
+def _as_matrix(values: Any) -> npt.NDArray[Any]:
+    """Return factors as a numpy array, also from tensors."""
+    for method in ("detach", "cpu"):
         convert = getattr(values, method, None)
         if callable(convert):
             values = convert()
     matrix = np.asarray(values)
     return matrix if np.issubdtype(matrix.dtype, np.floating) else matrix.astype(np.float64)
-
-
-def pairs_of_rows(
-    rows: Callable[[IntArray, int], npt.NDArray[Any]], users: IntArray, items: IntArray
-) -> npt.NDArray[Any]:
-    """Return the scores of pairs from whole rows of a few users at a time."""
-    distinct, place = np.unique(users, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    ends = np.searchsorted(place[order], np.arange(0, len(distinct) + _ROWS, _ROWS))
-    parts = []
-    for number, (first, last) in enumerate(itertools.pairwise(ends.tolist())):
-        here, start = order[first:last], number * _ROWS
-        table = rows(distinct[start : start + _ROWS], int(items.max()) + 1)
-        parts.append(table[place[here] - start, items[here]])
-    scores: npt.NDArray[Any] = np.concatenate(parts)
-    scores[order] = scores.copy()
-    return scores
 
 
 def _checked(
@@ -274,9 +309,9 @@ def _checked(
 
     ``items`` are those of the pairs; None if there is a row of all items for each user.
     """
-    if not np.issubdtype(scores.dtype, np.floating):
-        scores = _whole_numbers(scores)
-    elif scores.dtype.itemsize > 8:  # targets' scores are float64, and must tie with equal ones
+    if scores.dtype.kind not in "fiub":
+        raise ScoreError(f"scores must be real numbers, got values of type {scores.dtype}")
+    if scores.dtype.kind != "f" or scores.dtype.itemsize > 8:
         scores = scores.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         fine = np.isfinite(scores.sum())  # one sum is faster than a test of each score
@@ -289,19 +324,6 @@ def _checked(
             "not be recommended"
         )
     return scores
-
-
-def _whole_numbers(scores: npt.NDArray[Any]) -> ScoreArray:
-    if not (np.issubdtype(scores.dtype, np.integer) or scores.dtype == np.bool_):
-        raise ScoreError(f"scores must be real numbers, got values of type {scores.dtype}")
-    floats = scores.astype(np.float64)
-    if scores.size and np.abs(floats).max() >= _LARGEST_WHOLE:
-        raise ScoreError(
-            f"scores that are whole numbers must be below 2^53 in size, got "
-            f"{floats.flat[np.abs(floats).argmax()]:.17g}; larger ones would tie with their "
-            "neighbours as floats: subtract a constant, or give floats"
-        )
-    return floats
 
 
 def refuse_infinite_targets(own: ScoreArray, users: IntArray, targets: IntArray) -> None:

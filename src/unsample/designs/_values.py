@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
+from unsample.designs._findings import Notes
 from unsample.evidence import Targets, deviations_of_mean, number_users
 from unsample.metrics import Metric
 
@@ -90,8 +91,7 @@ class OpenValues:
         cls,
         metrics: Iterable[Metric],
         ranks: IntArray,
-        before: IntArray,
-        still_open: npt.NDArray[np.bool_],
+        notes: Notes,
         users: IntArray,
         items: npt.ArrayLike,
         *,
@@ -100,10 +100,11 @@ class OpenValues:
     ) -> OpenValues:
         """Return values and limits.
 
-        ``still_open`` targets had been beaten ``before`` times when users were drawn; of the
-        others the ``ranks`` were known as far as the metrics need.
+        The ``notes`` tell which targets were open when users were drawn, and how often they had
+        been beaten. Of the others the ``ranks`` were known as far as the metrics need.
         """
-        best = np.where(still_open, 1 + before, ranks)
+        still_open = notes.reserved > 0
+        best = np.where(still_open, 1 + notes.before, ranks)
         if not filtered and relevance is None:
             best = _apart(users, best)
         last = np.where(still_open, np.asarray(items), ranks)

@@ -1,4 +1,4 @@
-"""Counting the items above each target on the processor, in blocks that stay in the cache.
+"""Full rankings on the processor: items above each target, counted in blocks that stay in cache.
 
 Factors are multiplied tile by tile (some users x some items). All other scores are whole rows of
 some users. Each core takes some users, with one BLAS thread, so all cores compare, not only
@@ -9,18 +9,18 @@ twice (better, at least as good). Then the counts of the excluded pairs are subt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from unsample._checks import BoolArray, IntArray
-from unsample._threads import blas_threads, one_thread
-from unsample.designs._candidates import Candidates
-from unsample.designs._item_item import ItemItemScores
-from unsample.designs._scan import in_threads
-from unsample.designs._scorers import FactorScores, ScoreArray, Scorer
+from unsample._checks import BoolArray, FloatArray, IntArray, Seed
+from unsample._threads import blas_threads, in_threads, one_thread
+from unsample.designs._candidates import Candidates, Excluded
+from unsample.designs._scorers import FactorScores, ItemItemScores, ScoreArray, Scorer, as_scorer
 from unsample.errors import InputError
+from unsample.evidence import check_ties, rank_with_ties, tie_seed
 
 #: A word holds eight comparisons. A byte counts to 255, so this many words may be added at once.
 _WORD, _WORDS_AT_ONCE = 8, 255
@@ -32,6 +32,44 @@ _BLOCK = 1 << 21
 _FEWEST_ROWS = 16
 #: A slice of the targets; of each, how many items beat it, how many others tie, and its own score.
 Counted: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray]"
+
+
+@dataclass(frozen=True, eq=False)
+class FullRanks:
+    """Ranks R among all candidates, from 1: one for each target, and its number of candidates."""
+
+    #: Whole numbers, except under the tie rule ``"realistic"``.
+    ranks: IntArray | FloatArray
+    #: N of each target, the target included.
+    items: IntArray
+    #: How many other candidates have the same score as the target.
+    ties: IntArray
+
+
+def exact_ranks(
+    scorer: Any,
+    targets: Any,
+    *,
+    items: int,
+    exclude: Excluded | None = None,
+    ties: str = "random",
+    rng: Seed = 0,
+) -> FullRanks:
+    """Rank each target among all candidates of its user; arguments are those of `evaluate`.
+
+    A target is a candidate even if it is excluded. ``ties`` may be ``"realistic"`` too.
+
+    >>> table = np.array([[0.9, 0.1, 0.5], [0.2, 0.2, 0.2]])
+    >>> exact_ranks(table, ([0, 1], [2, 0]), items=3, ties="realistic").ranks
+    array([2., 2.])
+    """
+    rule, seed = check_ties(ties), tie_seed(rng)
+    candidates = Candidates.check(targets, items, exclude)
+    better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
+    for place, *counts, _ in count_all(as_scorer(scorer, items), candidates):
+        better[place], equal[place] = counts
+    ranks = rank_with_ties(better, equal, rule, seed, candidates.users, candidates.targets)
+    return FullRanks(ranks, candidates.others + 1, equal)
 
 
 def count_all(
@@ -48,14 +86,13 @@ def count_all(
         from unsample.designs._cuda import count_on_device
 
         return count_on_device(scorer, candidates, device, precision)
-    if isinstance(scorer, FactorScores) and can_tile(scorer):
-        return count_tiles(scorer, candidates)
+    if isinstance(scorer, FactorScores) and _can_tile(scorer.user_factors, scorer.item_factors):
+        return _count_tiles(scorer, candidates)
     return count_rows(scorer, candidates)
 
 
-def can_tile(factors: FactorScores) -> bool:
+def _can_tile(left: ScoreArray, right: ScoreArray) -> bool:
     """Return whether the products of the factors are finite, in a precision that BLAS has."""
-    left, right = factors.folded
     kind = np.result_type(left, right)
     if kind not in (np.float32, np.float64) or not right.size or not left.size:
         return False
@@ -64,16 +101,15 @@ def can_tile(factors: FactorScores) -> bool:
     return largest[0] * largest[1] * float(right.shape[1]) < float(np.finfo(kind).max)
 
 
-def count_tiles(scorer: FactorScores, candidates: Candidates) -> Iterator[Counted]:
+def _count_tiles(scorer: FactorScores, candidates: Candidates) -> Iterator[Counted]:
     """Compare targets with all their candidates, whose scores are products of factors."""
-    left, right = scorer.folded
     tiles = -(-candidates.items // _COLUMNS)
     # All tiles have one size, because BLAS rounds products of small matrices differently.
     edges = np.linspace(0, candidates.items, tiles + 1).astype(np.int64)
 
     def count(job: tuple[slice, Candidates]) -> Counted:
         place, part = job
-        better, equal, own, again = _multiply(left, right, part, edges)
+        better, equal, own, again = _multiply(scorer.user_factors, scorer.item_factors, part, edges)
         for at, *counts in count_rows(scorer, part.take(again)):
             better[again[at]], equal[again[at]], own[again[at]] = counts
         return place, better, equal, own
