@@ -1,16 +1,13 @@
-"""Columns of counts: taken from arguments, checked, merged where keys are equal, and saved."""
+"""Columns of counts: taken from arguments or files, checked, and merged where keys are equal."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._archives import read_arrays
 from unsample._checks import (
     LARGEST_CATALOGUE,
     BoolArray,
@@ -18,7 +15,6 @@ from unsample._checks import (
     as_integer_array,
     check_integer,
 )
-from unsample._files import write_atomically
 from unsample.errors import DesignError, FileError, InputError
 
 
@@ -89,41 +85,6 @@ def joined(parts: Iterable[object], names: Iterable[str]) -> dict[str, Any]:
     """Return each column of all parts, one part after the other."""
     cells = list(parts)
     return {name: np.concatenate([getattr(part, name) for part in cells]) for name in names}
-
-
-# -- files ---------------------------------------------------------------------------------------
-
-
-def save_arrays(path: str | os.PathLike[str], fields: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write arrays to an ``.npz`` file, all or nothing."""
-    if Path(path).suffix != ".npz":
-        raise FileError(f"path must end in .npz, got {str(path)!r}")
-    arrays: dict[str, Any] = dict(fields)
-    write_atomically(Path(path), lambda file: np.savez_compressed(file, **arrays))
-
-
-def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
-    """Read what `save_arrays` wrote; nothing in it is trusted."""
-    try:
-        with Path(path).open("rb") as file:
-            return read_arrays(file, f"rank counts from {str(path)!r}")
-    except OSError as problem:
-        raise FileError(f"cannot read rank counts from {str(path)!r}: {problem}") from problem
-
-
-def check_format(fields: Mapping[str, Any], wanted: str, source: str) -> None:
-    """Refuse a file of another kind, or of an older version."""
-    marker = str(fields.get("format"))
-    if marker != wanted:
-        raise FileError(
-            f"{source} must hold {wanted}, got {marker}; files of versions before 0.3 must be "
-            "counted again from their ranks"
-        )
-
-
-def part_of(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the fields whose names start so, without the start."""
-    return {name[len(prefix) :]: each for name, each in fields.items() if name.startswith(prefix)}
 
 
 def read_columns(fields: Mapping[str, Any], source: str, names: Iterable[str]) -> dict[str, Any]:

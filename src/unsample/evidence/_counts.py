@@ -12,26 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    as_integer_array,
-    check_integer,
-)
+from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._cells import DesignCells, check_cells, count_ranks, refuse_joint, span
 from unsample.evidence._columns import (
     as_column,
-    check_format,
     check_lengths,
     distinct_rows,
     joined,
-    load_arrays,
     merge_equal,
-    part_of,
     read_columns,
-    save_arrays,
 )
 from unsample.evidence._pairs import PAIR_KEYS, PairCounts, rank_bin, size_on_grid
 from unsample.evidence._shared import ItemCounts
@@ -42,7 +32,6 @@ from unsample.metrics import AUC, Metric
 _KEYS = ("sampled", "items", "low", "high", "relevant", "place")
 _COLUMNS = (*_KEYS, "count")
 _SUMS = ("count", "weight", "weight_squared")
-_FORMAT = "unsample.RankCounts/3"
 
 
 def _not_given() -> npt.NDArray[Any]:
@@ -436,45 +425,48 @@ class RankCounts:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an ``.npz`` file, all or nothing."""
-        save_arrays(path, self.arrays())
+        from unsample.evidence._models import ModelCounts
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays that a file keeps."""
-        fields: dict[str, Any] = {"format": _FORMAT, "replacement": self.replacement}
-        fields |= {"users": self.users} | {name: getattr(self, name) for name in _COLUMNS}
-        for name in ("clusters", "shared"):
-            if (part := getattr(self, name)) is not None:
-                fields |= {f"{name}_{key}": values for key, values in part.arrays().items()}
-        return {name: np.asarray(values) for name, values in fields.items()}
+        ModelCounts({"": self}, {}).save(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RankCounts:
         """Read what `save` wrote."""
-        return cls.from_arrays(load_arrays(path), repr(str(path)))
+        from unsample.evidence._models import ModelCounts
+
+        found = ModelCounts.load(path)
+        if len(found) != 1:
+            raise FileError(f"{str(path)!r} must hold one model, got {len(found)}; use ModelCounts")
+        return next(iter(found.values()))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what a file keeps of the cells."""
+        design = np.array([self.users, self.replacement], dtype=np.int64)
+        return {"design": design, **{name: getattr(self, name) for name in _COLUMNS}}
 
     @classmethod
-    def from_arrays(cls, fields: Mapping[str, Any], source: str) -> RankCounts:
-        """Take the fields that `save` wrote, and check them; ``source`` is for messages."""
-        check_format(fields, _FORMAT, source)
-        arrays = read_columns(fields, source, _COLUMNS)
-        replacement, users = (np.asarray(fields.get(name)) for name in ("replacement", "users"))
-        if replacement.shape != () or replacement.dtype != bool:
-            raise FileError(f"{source} must say true or false for replacement, got {replacement}")
-        if users.shape != () or users.dtype.kind not in "iu":
-            raise FileError(f"{source} must hold a whole number of users, got {users}")
-        of_pairs, of_items = (part_of(fields, f"{name}_") for name in ("clusters", "shared"))
-        clusters = PairCounts.from_arrays(of_pairs, source) if of_pairs else None
+    def from_arrays(
+        cls,
+        fields: Mapping[str, Any],
+        source: str,
+        clusters: PairCounts | None,
+        shared: ItemCounts | None,
+    ) -> RankCounts:
+        """Take what `arrays` gave, and check it; ``source`` is for messages."""
+        columns = read_columns(fields, source, (*_COLUMNS, "design"))
+        design = columns.pop("design").tolist()
+        if len(design) != 2 or design[0] < 1 or design[1] not in (0, 1):
+            raise FileError(f"{source} must tell its users and its design, got {design}")
         found = cls(
-            **arrays,
-            replacement=bool(replacement),
-            users=check_integer(f"users in {source}", users.item(), minimum=1, error=FileError),
+            **columns,
+            users=design[0],
+            replacement=bool(design[1]),
             clusters=clusters,
-            shared=ItemCounts.from_arrays(of_items, source) if of_items else None,
+            shared=shared,
         )
-        if clusters is not None:
-            cells = distinct_rows(pair_keys(vars(found)))[0]
-            if not np.array_equal(cells, clusters.keys):
-                raise FileError(f"{source} must hold pairs of the cells that it counts, got others")
+        cells = distinct_rows(pair_keys(vars(found)))[0]
+        if clusters is not None and not np.array_equal(cells, clusters.keys):
+            raise FileError(f"{source} must hold pairs of the cells that it counts, got others")
         return found
 
 

@@ -6,16 +6,20 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from unsample.errors import InputError
-from unsample.evidence._columns import check_format, load_arrays, part_of, save_arrays
+from unsample._archives import read_arrays
+from unsample._files import write_atomically
+from unsample.errors import FileError, InputError
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._pairs import PairCounts, pairs_between
+from unsample.evidence._shared import ItemCounts
 from unsample.evidence._targets import Targets
 
-_FORMAT = "unsample.ModelCounts/3"
+_FORMAT = "unsample.ModelCounts/4"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,30 +75,57 @@ class ModelCounts(Mapping[str, RankCounts]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an ``.npz`` file, all or nothing."""
+        if Path(path).suffix != ".npz":
+            raise FileError(f"path must end in .npz, got {str(path)!r}")
         names = list(self.models)
-        fields = {"format": np.asarray(_FORMAT), "names": np.asarray(names)}
-        parts: dict[str, RankCounts | PairCounts] = {
-            f"model{place}": self.models[name] for place, name in enumerate(names)
+        fields: dict[str, Any] = {"format": np.asarray(_FORMAT), "names": np.asarray(names)}
+        parts: dict[str, RankCounts | PairCounts | ItemCounts | None] = {
+            f"{names.index(a)}_{names.index(b)}": pairs for (a, b), pairs in self.between.items()
         }
-        for (a, b), pairs in self.between.items():
-            parts[f"pair{names.index(a)},{names.index(b)}"] = pairs
+        for place, counts in enumerate(self.models.values()):
+            parts |= {f"{place}": counts, f"{place}_pairs": counts.clusters}
+            parts[f"{place}_items"] = counts.shared
         for start, part in parts.items():
-            fields |= {f"{start}_{key}": values for key, values in part.arrays().items()}
-        save_arrays(path, fields)
+            arrays = {} if part is None else part.arrays()
+            fields |= {f"{start}_{key}": values for key, values in arrays.items()}
+        write_atomically(Path(path), lambda file: np.savez_compressed(file, **fields))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ModelCounts:
-        """Read what `save` wrote."""
-        fields, source = load_arrays(path), repr(str(path))
-        check_format(fields, _FORMAT, source)
+        """Read what `save` wrote; nothing in it is trusted."""
+        try:
+            with Path(path).open("rb") as file:
+                fields = read_arrays(file, f"counts from {str(path)!r}")
+        except OSError as problem:
+            raise FileError(f"cannot read counts from {str(path)!r}: {problem}") from problem
+        return cls.from_arrays(fields, repr(str(path)))
+
+    @classmethod
+    def from_arrays(cls, fields: Mapping[str, Any], source: str) -> ModelCounts:
+        """Take the arrays of a file, and check them; ``source`` is for messages."""
+        if (marker := str(fields.get("format"))) != _FORMAT:
+            raise FileError(
+                f"{source} must hold {_FORMAT}, got {marker}; files of versions before 0.3 must be "
+                "counted again from their ranks"
+            )
         names = [str(name) for name in np.ravel(fields.get("names", np.empty(0, dtype=np.str_)))]
-        models = {
-            name: RankCounts.from_arrays(part_of(fields, f"model{place}_"), f"{name} in {source}")
-            for place, name in enumerate(names)
-        }
+
+        def part(start: str) -> dict[str, Any]:
+            return {n[len(start) :]: each for n, each in fields.items() if n.startswith(start)}
+
+        models = {}
+        for place, name in enumerate(names):
+            where = f"{name} in {source}" if name else source
+            pairs, items = part(f"{place}_pairs_"), part(f"{place}_items_")
+            models[name] = RankCounts.from_arrays(
+                part(f"{place}_"),
+                where,
+                PairCounts.from_arrays(pairs, where) if pairs else None,
+                ItemCounts.from_arrays(items, where) if items else None,
+            )
         between = {
-            (names[a], names[b]): PairCounts.from_arrays(part_of(fields, f"pair{a},{b}_"), source)
+            (names[a], names[b]): PairCounts.from_arrays(part(f"{a}_{b}_"), source)
             for a, b in combinations(range(len(names)), 2)
-            if f"pair{a},{b}_count" in fields
+            if f"{a}_{b}_count" in fields
         }
         return cls(models, between)

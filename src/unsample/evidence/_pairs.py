@@ -174,21 +174,18 @@ class PairCounts:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays that a file keeps."""
-        return {name: getattr(self, name) for name in ("keys", "left", "right", "count")}
+        names = ("keys", "left", "right", "count")
+        return {name: getattr(self, name).reshape(-1) for name in names}
 
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> PairCounts:
-        """Take what `arrays` gave, checked; ``source`` is for messages."""
-        flat = {name: np.ravel(values) for name, values in fields.items()}
-        found = read_columns(flat, source, ("keys", "left", "right", "count"))
-        keys, count = found["keys"], found["count"]
+        """Take what `arrays` gave, and check it; ``source`` is for messages."""
+        found = read_columns(fields, source, ("keys", "left", "right", "count"))
+        keys, left, right, count = found.values()
         cells = len(keys) // len(PAIR_KEYS)
-        sides = [found["left"], found["right"]]
-        inside = all(
-            len(side) == len(count) and (not len(side) or 0 <= side.min() <= side.max() < cells)
-            for side in sides
-        )
-        if not inside or cells * len(PAIR_KEYS) != len(keys) or (count < 0).any():
+        sides = np.concatenate([left, right])
+        good = len(left) == len(right) == len(count) and cells * len(PAIR_KEYS) == len(keys)
+        if not good or not ((sides >= 0) & (sides < cells)).all() or (count < 0).any():
             raise FileError(f"{source} must hold pairs of cells and their counts, got others")
         keys = keys.reshape(-1, len(PAIR_KEYS))
-        return cls.of_cells(keys[sides[0]], keys[sides[1]], count)
+        return cls.of_cells(keys[left], keys[right], count)

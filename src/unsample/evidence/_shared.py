@@ -153,18 +153,18 @@ class ItemCounts:
         return items, np.asarray(sums / total, dtype=np.float64)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all that `from_arrays` needs, for files."""
-        fields = {"sampled": np.asarray(self.sampled)}
-        return fields | {name: getattr(self, name) for name in (*_KEYS, "count")}
+        """Return what a file keeps."""
+        size = np.array([self.sampled], dtype=np.int64)
+        return {"sampled": size} | {name: getattr(self, name) for name in (*_KEYS, "count")}
 
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> ItemCounts:
         """Take what `arrays` gave, and check it; ``source`` is its name in messages."""
-        columns = read_columns(fields, source, (*_KEYS, "count"))
-        size = np.asarray(fields.get("sampled"))
-        if size.shape != () or size.dtype.kind not in "iu":
+        columns = read_columns(fields, source, ("sampled", *_KEYS, "count"))
+        size = columns.pop("sampled")
+        if len(size) != 1:
             raise FileError(f"{source} must hold the number of its shared items, got {size}")
-        return cls(int(size), **columns)
+        return cls(int(size[0]), **columns)
 
 
 def numbered(names: npt.ArrayLike) -> IntArray:

@@ -17,7 +17,6 @@ from unsample.evidence import (
     NEGATIVES,
     ItemCounts,
     ModelCounts,
-    RankCounts,
     Targets,
     check_ties,
     numbered,
@@ -195,7 +194,7 @@ def _counted_before(table: Table, asked: Asked) -> ModelCounts | None:
                 f"by, items, sampled and read must be left out with {table.name}, which holds "
                 "saved counts and so knows its designs"
             )
-        return ModelCounts({"": RankCounts.from_arrays(table.saved, table.name)}, {})
+        return ModelCounts.from_arrays(table.saved, table.name)
     if not {*COUNTS} <= {*table.kinds}:
         return None
     names = ", ".join(map(table.engine.dialect.name, COUNTS))
