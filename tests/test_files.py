@@ -42,19 +42,6 @@ def test_a_disk_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, number
     assert (tmp_path / "page.html").read_bytes() == b"old"
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_killed_write_leaves_the_old_file_and_a_name_that_says_so(tmp_path):
-    write(tmp_path / "page.html", b"old")
-    child = os.fork()
-    if not child:
-        write_atomically(tmp_path / "page.html", lambda file: (file.write(b"half"), os._exit(1)))
-    os.waitpid(child, 0)
-    assert (tmp_path / "page.html").read_bytes() == b"old"
-    (left,) = {path.name for path in tmp_path.iterdir()} - {"page.html"}
-    assert left.startswith(".page.html.")
-    assert left.endswith(".part")
-
-
 def test_a_link_is_replaced_and_what_it_points_to_untouched(tmp_path):
     real, link = tmp_path / "real.html", tmp_path / "link.html"
     real.write_bytes(b"old")
@@ -113,28 +100,6 @@ def test_bad_places_are_named_before_any_work(tmp_path, name, says):
         with pytest.raises(FileError, match=says):
             attempt(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_many_writers_of_one_file_do_not_disturb_each_other(tmp_path):
-    contents = [bytes([65 + number]) * 50_000 for number in range(8)]
-    threads = [
-        threading.Thread(target=write, args=(tmp_path / "page.html", content))
-        for content in contents
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (tmp_path / "page.html").read_bytes() in contents
-    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
-
-
-def test_a_temporary_name_that_is_taken_is_never_written_to(tmp_path, monkeypatch):
-    (tmp_path / ".new.0000.part").symlink_to(tmp_path / "elsewhere")
-    monkeypatch.setattr("os.urandom", lambda _: b"\0\0")
-    with pytest.raises(FileError, match="File exists"):
-        write(tmp_path / "new")
-    assert not (tmp_path / "elsewhere").exists()
 
 
 # -- damaged files --------------------------------------------------------------------------------

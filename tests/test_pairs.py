@@ -61,19 +61,6 @@ def test_inner_products_are_those_of_a_loop_over_users():
     )
 
 
-def test_centred_products_follow_from_linear_ones():
-    """A user's weight is a sum over its targets of 1 over their number."""
-    rng = np.random.default_rng(1)
-    users, cells = targets(rng)
-    cells[:, 3] = np.bincount(users)[users]
-    pairs, mean = PairCounts.of_users(users, cells), 0.7
-    centred = scored(pairs.keys) - mean / pairs.keys[:, 3]
-    own = totals(users, cells)
-    assert pairs.inner(centred, centred) == pytest.approx(
-        sum((total - mean) ** 2 for total in own.values())
-    )
-
-
 def test_parts_add_up_and_files_hold_them():
     rng = np.random.default_rng(2)
     users, cells = targets(rng)

@@ -83,7 +83,7 @@ def test_wrong_counts_are_refused():
     for wrong, message in (
         ({"count": np.array([np.nan])}, "count"),
         ({"item": np.array([0.5, 1.0, 2.0])}, "item"),
-        ({"sampled": np.asarray(1.5)}, "the number of its shared items"),
+        ({"sampled": np.array([3, 3])}, "the number of its shared items"),
     ):
         with pytest.raises(FileError, match=message):
             ItemCounts.from_arrays(fields | wrong, "a file")

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import unsample
-from unsample.designs import Exact, Fixed, RowScores
+from unsample.designs import Fixed, RowScores
 from unsample.errors import (
     DesignError,
     InputError,
@@ -102,21 +102,6 @@ def test_no_metric_is_limited_by_what_another_could_reach():
     assert sampled["Recall@200"].bounds()[1] > 0.9
 
 
-@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
-def test_estimates_are_near_what_the_full_ranking_gives(world, model):
-    pairs = world[1:]
-    names = ["Recall@30", "NDCG@30", "Precision@30", "AUC"]
-    full = unsample.evaluate(model, pairs, items=ITEMS, design="exact", metrics=names)
-    drawn = unsample.evaluate(model, pairs, items=ITEMS, design=Fixed(99), metrics=names)
-    part = unsample.estimate(drawn.counts, metrics=names, method="mle")
-    for name in names:
-        low, high = part[name].interval()
-        assert low <= full[name].value <= high
-        assert part[name].value == pytest.approx(full[name].value, rel=0.06)
-        assert part[name].bounds()[0] <= low
-        assert high <= part[name].bounds()[1]
-
-
 def test_what_users_decide_jointly_is_refused_before_a_score_is_asked(world):
     def never(users, items):
         raise AssertionError("nothing must be scored")
@@ -179,28 +164,6 @@ def test_lists_tell_what_users_decide_jointly(world, model):
     apart = unsample.estimate(frame, items=ITEMS, replacement=False, metrics="MRR@20", kind="graph")
     assert apart.filtered
     assert "metrics for each target" in str(apart)
-
-
-def test_filtered_ranks_leave_other_relevant_items_out(world, model):
-    scores, users, targets = world
-    found = unsample.evaluate(
-        model, (users, targets), items=ITEMS, design="exact", filtered=True, metrics="MRR"
-    )
-    ranks = np.array(
-        [
-            1 + (np.delete(scores[user], targets[users == user]) > scores[user, target]).sum()
-            for user, target in zip(users, targets, strict=True)
-        ]
-    )
-    assert found["MRR"].value == pytest.approx((1 / ranks).mean(), rel=1e-12)
-    assert "metrics for each target, other relevant items left out" in str(found)
-    plain = unsample.exact(ranks, items=found.catalogues, users=users, filtered=True, metrics="MRR")
-    assert plain["MRR"].value == found["MRR"].value
-    assert plain["MRR"].interval(0.8) == found["MRR"].interval(0.8)
-    certified = unsample.evaluate(
-        model, (users, targets), items=ITEMS, design="certified", filtered=True, metrics="HR@5"
-    )
-    assert certified["HR@5"].value == pytest.approx((ranks <= 5).mean(), rel=1e-12)
 
 
 # -- errors --------------------------------------------------------------------------------------
@@ -292,24 +255,6 @@ def test_a_comparison_says_how_users_were_matched():
     assert by_place.to_dict()["paired"]
 
 
-def test_evaluations_of_users_with_several_targets_are_compared(world, model):
-    scores = world[0]
-    noise = scores + 2.0 * np.random.default_rng(8).normal(size=scores.shape)
-    other = RowScores(noise.__getitem__)
-    found = {
-        name: unsample.evaluate(each, world[1:], items=ITEMS, design=Exact(), metrics=ALL)
-        for name, each in (("model", model), ("noise", other))
-    }
-    verdict = unsample.compare(found, metrics=ALL)
-    assert verdict.matched == "user"
-    for name in ALL:
-        pair = verdict.difference("model", "noise", name)
-        assert pair.value == pytest.approx(found["model"][name].value - found["noise"][name].value)
-        assert pair.winner == "model"
-    with pytest.raises(InputError, match="metrics must be ones that model was evaluated for"):
-        unsample.compare(found, metrics="Recall(norm=min)@20")
-
-
 # -- other doors ---------------------------------------------------------------------------------
 
 
@@ -358,24 +303,6 @@ def test_half_ranks_are_ties():
     assert halves.difference("A", "B", "AUC").value == 0
     with pytest.raises(RankError, match="whole numbers"):
         unsample.estimate([1.25], items=100, sampled=9)
-
-
-def test_plans_count_users():
-    options = {"items": 500, "users": 1000, "metrics": "Recall@20", "budget": 10**5, "odds": 1.0}
-    one = unsample.plan(**options)
-    four = unsample.plan(**options, targets=4000)
-    assert (one.targets, four.targets) == (1000, 4000)
-    errors = [
-        next(row.half_width for row in plan.outcomes if row.name == "certified")
-        for plan in (one, four)
-    ]
-    # Four times the targets for a user, and as much to learn from one as before.
-    users = [next(row.users for row in p.outcomes if row.name == "certified") for p in (one, four)]
-    assert users[1] == pytest.approx(users[0] / 4, rel=0.05)
-    assert errors[1] > errors[0]
-    assert "4,000 targets of 1,000 users" in str(four)
-    with pytest.raises(InputError, match="targets must be an integer of at least 1000"):
-        unsample.plan(**options, targets=10)
 
 
 def test_auc_is_a_mean_whatever_the_catalogues():

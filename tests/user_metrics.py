@@ -159,43 +159,30 @@ def names(cutoffs: Sequence[int]) -> list[str]:
 
 # -- what libraries call the same --------------------------------------------------------------
 
-#: Library -> its name of a metric -> ours; what is no metric of ours is left out.
+#: Library -> its name of a metric -> ours, at any K unless a K is named; others are left out.
 SAME: dict[str, dict[str, str]] = {
     "trec": {
         "AP": "AP",
-        "AP@K": "AP@K",
         "RR": "MRR",
-        "RR@K": "MRR@K",
         "P@K": "Precision@K",
         "R@K": "Recall@K",
         "Rprec": "RPrec",
         "Success@K": "HR@K",
         "nDCG": "NDCG",
-        "nDCG@K": "NDCG@K",
         "graded nDCG": "NDCG",
-        "graded nDCG@K": "NDCG@K",
         "graded nDCG(gains={2:3,3:7})@K": "NDCG(gain=exp)@K",
         "graded nDCG(dcg='exp-log2')@K": "NDCG(gain=exp)@K",
     },
     "ranx": {
         "hit_rate": "HR",
-        "hit_rate@K": "HR@K",
         "precision": "Precision",
-        "precision@K": "Precision@K",
         "recall": "Recall",
-        "recall@K": "Recall@K",
         "mrr": "MRR",
-        "mrr@K": "MRR@K",
         "map": "AP",
-        "map@K": "AP@K",
         "ndcg": "NDCG",
-        "ndcg@K": "NDCG@K",
         "ndcg_burges": "NDCG(gain=exp)",
-        "ndcg_burges@K": "NDCG(gain=exp)@K",
         "graded ndcg": "NDCG",
-        "graded ndcg@K": "NDCG@K",
         "graded ndcg_burges": "NDCG(gain=exp)",
-        "graded ndcg_burges@K": "NDCG(gain=exp)@K",
         "r-precision": "RPrec",
     },
     "recbole": {
@@ -211,17 +198,12 @@ SAME: dict[str, dict[str, str]] = {
         "Recall@K": "Recall(norm=min)@K",
         "Precision": "Precision",
         "Hit": "HR",
-        "Hit@K": "HR@K",
         "RecipRank": "MRR",
-        "RecipRank@K": "MRR@K",
         "AveragePrecision": "AP",
         "AveragePrecision@K": "AP(norm=min)@K",
         "NDCG": "NDCG(discount=jk)",
-        "NDCG@K": "NDCG(discount=jk)@K",
         "NDCG(weight=LogRankWeight(offset=1))": "NDCG",
-        "NDCG(weight=LogRankWeight(offset=1))@K": "NDCG@K",
         "graded NDCG(gain='rating', weight=LogRankWeight(offset=1))": "NDCG",
-        "graded NDCG(gain='rating', weight=LogRankWeight(offset=1))@K": "NDCG@K",
     },
     "rectools": {
         "Precision@K": "Precision@K",
@@ -235,46 +217,43 @@ SAME: dict[str, dict[str, str]] = {
     },
     "cornac": {
         "NDCG": "NDCG",
-        "NDCG@K": "NDCG@K",
         "HitRatio": "HR",
-        "HitRatio@K": "HR@K",
         "Precision": "Precision",
-        "Precision@K": "Precision@K",
         "Recall": "Recall",
-        "Recall@K": "Recall@K",
         "MRR": "MRR",
         "AUC": "AUC",
         "MAP": "AP",
     },
-    "implicit": {
-        "map@K": "AP(norm=min)@K",
-        "ndcg@K": "NDCG@K",
-    },
+    "implicit": {"map@K": "AP(norm=min)@K", "ndcg@K": "NDCG@K"},
     "torchmetrics": {
         "RetrievalMAP": "AP",
         "RetrievalMRR": "MRR",
-        "RetrievalMRR@K": "MRR@K",
         "RetrievalPrecision": "Precision",
-        "RetrievalPrecision@K": "Precision@K",
         "RetrievalRecall": "Recall",
-        "RetrievalRecall@K": "Recall@K",
         "RetrievalHitRate": "HR",
-        "RetrievalHitRate@K": "HR@K",
         "RetrievalNormalizedDCG": "NDCG",
-        "RetrievalNormalizedDCG@K": "NDCG@K",
         "graded RetrievalNormalizedDCG": "NDCG",
-        "graded RetrievalNormalizedDCG@K": "NDCG@K",
         "RetrievalAUROC": "AUC",
         "RetrievalRPrecision": "RPrec",
     },
+}
+#: What a library calls by a name of ours with a K, and computes otherwise.
+NOT_SAME = {
+    ("torchmetrics", "RetrievalMAP@K"),
+    ("torchmetrics", "RetrievalAUROC@K"),
+    ("lenskit", "Precision@K"),
 }
 
 
 def same(library: str, theirs: str) -> str | None:
     """Return our name of a library's metric, its K in place, or None."""
     name, _, k = theirs.partition("@")
-    ours = SAME[library].get(f"{name}@K" if k else name)
-    return ours and ours.replace("@K", f"@{k}")
+    if not k:
+        return SAME[library].get(name)
+    if (library, f"{name}@K") in NOT_SAME:
+        return None
+    ours = SAME[library].get(f"{name}@K") or f"{SAME[library].get(name, '')}@K"
+    return ours.replace("@K", f"@{k}") if not ours.startswith("@") else None
 
 
 def tolerance(library: str, theirs: str) -> float:

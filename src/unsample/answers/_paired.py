@@ -16,7 +16,15 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._model import Model
-from unsample.evidence import PairCounts, RankCounts, deviations_of_mean, pairs_between
+from unsample.evidence import (
+    PairCounts,
+    RankCounts,
+    covariance_of_means,
+    deviations_of_mean,
+    on_pair_cells,
+    pairs_between,
+    variance_of_mean,
+)
 from unsample.metrics import Metric
 
 #: What the users of two models are matched by.
@@ -41,7 +49,7 @@ class Added:
         if self.by_user is None:
             assert self.counts is not None
             alone = self.counts.clusters is None
-            return self.counts.variance_of_mean(self.scores) * (self.few if alone else 1.0)
+            return variance_of_mean(self.counts, self.scores) * (self.few if alone else 1.0)
         return self.few * float(self.by_user @ self.by_user)
 
     @property
@@ -130,7 +138,7 @@ class Pairing:
         if model.name not in self.places:
             return Added(model.name, counts.users, counts=counts, scores=scores)
         cells, place = model.cells
-        added = counts.on_pair_cells(scores, cells)[place]
+        added = on_pair_cells(counts, scores, cells)[place]
         by_user = np.bincount(model.keys[1], added, minlength=len(model.keys[0]))
         return self._of_users(model, by_user.astype(np.float64))
 
@@ -144,15 +152,12 @@ class Pairing:
         few = math.sqrt(a.few * b.few)
         if a.by_user is not None and b.by_user is not None:
             return few * float(a.by_user @ b.by_user)
-        if a.counts is None or b.counts is None:
-            return 0.0
-        if (a.name, b.name) in self.counted:
-            both = self.counted[a.name, b.name]
-            return few * a.counts.covariance_of_means(a.scores, b.counts, b.scores, both)
         if (b.name, a.name) in self.counted:
-            both = self.counted[b.name, a.name]
-            return few * b.counts.covariance_of_means(b.scores, a.counts, a.scores, both)
-        return 0.0
+            a, b = b, a
+        both = self.counted.get((a.name, b.name))
+        if both is None or a.counts is None or b.counts is None:
+            return 0.0
+        return few * covariance_of_means((a.counts, a.scores), (b.counts, b.scores), both)
 
     def correlation(self, a: Added, b: Added) -> float:
         """Return the correlation of two means; 0 where one of them does not vary."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray
 from unsample.bounds._limits import hoeffding
-from unsample.evidence import ItemCounts, RankCounts
+from unsample.evidence import ItemCounts, RankCounts, variance_of_mean
 from unsample.metrics import AUC, MR, Metric
 
 
@@ -51,7 +51,7 @@ class DirectMean:
         None where targets share their items, and it is not known which item beats which target.
         """
         counts = self.counts
-        variance = counts.variance_of_mean(self.values)
+        variance = variance_of_mean(counts, self.values)
         left = 1.0
         if not counts.replacement:
             left -= float(np.average(counts.sampled / (counts.items - 1), weights=counts.weight))

@@ -10,7 +10,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
 from unsample.bounds._limits import clopper_pearson, quantile
-from unsample.evidence import RankCounts
+from unsample.evidence import RankCounts, variance_of_mean
 from unsample.metrics import Metric
 
 #: With fewer users on either side of a share, limits are those of a share.
@@ -40,7 +40,7 @@ class MeanError:
         if counts.clusters is None:
             weights = counts.weight / np.maximum(counts.count, 1)
             return cls.of(values * weights, weights, metric, counts.count)
-        error = math.sqrt(counts.variance_of_mean(values)) if counts.users > 1 else math.nan
+        error = math.sqrt(variance_of_mean(counts, values)) if counts.users > 1 else math.nan
         freedom = float(max(counts.users - 1, 1))
         return cls(error, freedom, counts.effective_users, most_of(metric), all_or_nothing=False)
 

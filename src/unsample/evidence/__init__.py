@@ -10,22 +10,26 @@ where its users have several targets, or of two models, which are paired by user
 over files, workers and days, and names no user.
 """
 
-from unsample.evidence._catalogues import size_ranges
+from unsample.evidence._catalogues import (
+    SIZE_STEPS,
+    SMALL_CATALOGUE,
+    size_on_grid,
+    size_ranges,
+)
 from unsample.evidence._cells import DesignCells, rank_hint, refuse_joint
 from unsample.evidence._columns import distinct_rows
-from unsample.evidence._counts import RankCounts, pair_keys
+from unsample.evidence._counts import RankCounts
 from unsample.evidence._lists import rank_in_lists
+from unsample.evidence._means import covariance_of_means, on_pair_cells, variance_of_mean
 from unsample.evidence._models import ModelCounts
 from unsample.evidence._pairs import (
     PAIR_KEYS,
     RANK_STEPS,
     RANKS_ALONE,
-    SIZE_STEPS,
-    SMALL_CATALOGUE,
     PairCounts,
+    pair_keys,
     pairs_between,
     rank_bin,
-    size_on_grid,
 )
 from unsample.evidence._scored import sampled_ranks, shared_targets
 from unsample.evidence._shared import NEGATIVES, ItemCounts, numbered
@@ -59,11 +63,13 @@ __all__ = [
     "Targets",
     "TieRule",
     "check_ties",
+    "covariance_of_means",
     "deviations_of_mean",
     "distinct_rows",
     "distinct_users",
     "number_users",
     "numbered",
+    "on_pair_cells",
     "pair_keys",
     "pairs_between",
     "place_halves",
@@ -80,4 +86,5 @@ __all__ = [
     "tie_names",
     "tie_place",
     "tie_seed",
+    "variance_of_mean",
 ]

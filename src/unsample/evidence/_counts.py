@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
 from unsample.errors import DesignError, FileError, InputError, RankError
+from unsample.evidence._catalogues import design_columns
 from unsample.evidence._cells import DesignCells, check_cells, count_ranks, refuse_joint, span
 from unsample.evidence._columns import (
     as_column,
@@ -23,7 +24,7 @@ from unsample.evidence._columns import (
     merge_equal,
     read_columns,
 )
-from unsample.evidence._pairs import PAIR_KEYS, PairCounts, rank_bin, size_on_grid
+from unsample.evidence._pairs import PairCounts, pair_keys, shares_in
 from unsample.evidence._shared import ItemCounts
 from unsample.evidence._users import number_users, relevant_and_place
 from unsample.law import Law
@@ -253,7 +254,7 @@ class RankCounts:
             relevant=self.relevant if metric.family is AUC else ones,
             place=ones,
             metric=metric,
-            scale=float(weight.sum()) / self._users_weight,
+            scale=float(weight.sum()) / self.users_weight,
             sizes=self._sizes(),
             shared=None if self.shared is None else self.shared.for_metric(metric),
         )
@@ -264,11 +265,11 @@ class RankCounts:
         Their sum is that of the squared weights of users. It gives the effective number of targets
         if those of one user are taken as fully dependent.
         """
-        shares = _shares(metric, self.relevant, self.place)
+        shares = shares_in(metric, self.relevant, self.place)
         if self.clusters is None:
             return np.asarray(self.count * self.relevant * shares**2)
         pairs, keys = self.clusters, self.clusters.keys
-        weights = pairs.count * _shares(metric, keys[:, 3], keys[:, 4])[pairs.right]
+        weights = pairs.count * shares_in(metric, keys[:, 3], keys[:, 4])[pairs.right]
         found, place = distinct_rows(np.concatenate([keys, pair_keys(vars(self))]))
         first, own = place[: len(keys)][pairs.left], place[len(keys) :]
         of_users = np.bincount(first, weights, minlength=len(found))
@@ -303,7 +304,7 @@ class RankCounts:
     # -- users ------------------------------------------------------------------------------
 
     @property
-    def _users_weight(self) -> float:
+    def users_weight(self) -> float:
         """Return the weight of all users."""
         if self.metric is not None:
             return float(self.weight.sum()) / self.scale
@@ -314,7 +315,7 @@ class RankCounts:
         """Return the number of equally weighted users that would be as informative."""
         if self.clusters is None:
             return self.effective
-        return self._users_weight**2 / self.clusters.users
+        return self.users_weight**2 / self.clusters.users
 
     def pairs(self) -> PairCounts:
         """Return the pairs of targets of one user; without others, each is one with itself."""
@@ -322,48 +323,6 @@ class RankCounts:
             return self.clusters
         keys = pair_keys(vars(self))
         return PairCounts.of_cells(keys, keys, self.count)
-
-    def on_pair_cells(self, scores: FloatArray, keys: IntArray) -> FloatArray:
-        """Return what a target in each of the pair cells adds to its user, less the mean.
-
-        ``scores`` are those of the cells of these counts. The weights of a metric are included. A
-        user with ``relevant`` targets has that many parts of the mean to lose.
-        """
-        mean = float(self.weight @ scores) / self._users_weight
-        asked = keys
-        if self.metric is not None:
-            asked = keys.copy()
-            asked[:, 4] = 1
-            if self.metric.family is not AUC:
-                asked[:, 3] = 1
-        found, place = distinct_rows(np.concatenate([asked, pair_keys(vars(self))]))
-        own = place[len(keys) :]
-        weight = np.bincount(own, self.weight, minlength=len(found))
-        total = np.bincount(own, self.weight * scores, minlength=len(found))
-        score = np.divide(total, weight, out=np.zeros(len(found)), where=weight > 0)
-        shares = _shares(self.metric, keys[:, 3], keys[:, 4])
-        added = shares * score[place[: len(keys)]] - mean / keys[:, 3]
-        return np.asarray(added / self._users_weight)
-
-    def variance_of_mean(self, scores: FloatArray) -> float:
-        """Return the variance, for newly drawn users, of the mean over users of the cells' scores.
-
-        Where users have several targets, the scores of a user's targets add up by their weights.
-        """
-        if self.clusters is not None:
-            added = self.on_pair_cells(scores, self.clusters.keys)
-            few = self.users / max(self.users - 1, 1)
-            return max(self.clusters.inner(added, added), 0.0) * few
-        total = float(self.weight.sum())
-        deviations = scores - self.weight @ scores / total
-        return self.scale**2 * float(self.weight_squared @ deviations**2) / total**2
-
-    def covariance_of_means(
-        self, scores: FloatArray, other: RankCounts, scores_of_other: FloatArray, both: PairCounts
-    ) -> float:
-        """Return the covariance of two models' means, given pairs of targets of one user."""
-        first = self.on_pair_cells(scores, both.keys)
-        return both.inner(first, other.on_pair_cells(scores_of_other, both.keys))
 
     @property
     def effective(self) -> float:
@@ -468,32 +427,3 @@ class RankCounts:
         if clusters is not None and not np.array_equal(cells, clusters.keys):
             raise FileError(f"{source} must hold pairs of the cells that it counts, got others")
         return found
-
-
-def pair_keys(columns: Mapping[str, Any]) -> IntArray:
-    """Return the pair cell of each row, given the columns of cells."""
-    ranks: IntArray = columns["high"]
-    ones = np.ones(len(ranks), dtype=np.int64)
-    found = dict(columns) | {"bin": rank_bin(ranks)}
-    return np.stack([np.asarray(found.get(name, ones), dtype=np.int64) for name in PAIR_KEYS], 1)
-
-
-def design_columns(
-    items: npt.ArrayLike, sampled: npt.ArrayLike, size: int, replacement: bool
-) -> dict[str, IntArray]:
-    """Return the design of each target; sizes that were given one by one go onto a grid.
-
-    A catalogue of which all was compared keeps its size, and no other seems to be such a one.
-    """
-    drawn, sizes = as_column("sampled", sampled, size), as_column("items", items, size)
-    if np.ndim(items):
-        grid = size_on_grid(sizes)
-        if not replacement:
-            grid = np.where(sizes - 1 > drawn, np.maximum(grid, drawn + 2), sizes)
-        sizes = grid
-    return {"sampled": drawn, "items": sizes}
-
-
-def _shares(metric: Metric | None, relevant: IntArray, place: IntArray) -> FloatArray:
-    """Return how much targets count in the metric of their user; each 1 without a metric."""
-    return np.ones(len(relevant)) if metric is None else metric.shares(relevant, place)

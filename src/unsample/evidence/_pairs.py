@@ -20,13 +20,12 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray
 from unsample.errors import FileError, InputError
 from unsample.evidence._columns import distinct_rows, read_columns
+from unsample.metrics import Metric
 
 #: What tells pair cells apart.
 PAIR_KEYS = ("sampled", "items", "bin", "relevant", "place")
 #: Ranks up to this stand alone; after it a bin is one part in so many of its rank.
 RANKS_ALONE, RANK_STEPS = 128, 32
-#: Catalogue sizes up to this stay as they are; others go onto a grid of one part in so many.
-SMALL_CATALOGUE, SIZE_STEPS = 1000, 256
 
 
 def rank_bin(ranks: npt.ArrayLike) -> IntArray:
@@ -42,15 +41,17 @@ def rank_bin(ranks: npt.ArrayLike) -> IntArray:
     return np.where(rank <= RANKS_ALONE, rank, start)
 
 
-def size_on_grid(items: npt.ArrayLike) -> IntArray:
-    """Return sizes of catalogues on a fixed geometric grid, so that there are not too many.
+def pair_keys(columns: Mapping[str, Any]) -> IntArray:
+    """Return the pair cell of each row, given the columns of cells."""
+    ranks: IntArray = columns["high"]
+    ones = np.ones(len(ranks), dtype=np.int64)
+    found = dict(columns) | {"bin": rank_bin(ranks)}
+    return np.stack([np.asarray(found.get(name, ones), dtype=np.int64) for name in PAIR_KEYS], 1)
 
-    >>> size_on_grid([1000, 3000, 3010, 3100])
-    array([1000, 3004, 3004, 3100])
-    """
-    size = np.asarray(items, dtype=np.int64)
-    grid = np.rint(np.exp(np.rint(np.log(np.maximum(size, 1)) * SIZE_STEPS) / SIZE_STEPS))
-    return np.where(size > SMALL_CATALOGUE, grid.astype(np.int64), size)
+
+def shares_in(metric: Metric | None, relevant: IntArray, place: IntArray) -> FloatArray:
+    """Return how much targets count in the metric of their user; each 1 without a metric."""
+    return np.ones(len(relevant)) if metric is None else metric.shares(relevant, place)
 
 
 def pairs_between(

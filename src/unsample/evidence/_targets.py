@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.errors import DesignError
-from unsample.evidence._counts import RankCounts, design_columns, pair_keys
+from unsample.evidence._catalogues import design_columns
+from unsample.evidence._counts import RankCounts
+from unsample.evidence._pairs import pair_keys
 from unsample.evidence._shared import ItemCounts
 from unsample.evidence._users import number_users, relevant_and_place
 
