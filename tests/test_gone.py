@@ -50,6 +50,7 @@ def test_values(key):
         "metrics": partial(unsample.estimate, [1], items=9, sampled=3),
         "method": partial(unsample.estimate, [1], items=9, sampled=3),
         "columns": lambda columns: read_counts({"rank": [1], columns: [2]}, items=9, sampled=3),
+        "rows": lambda rows: read_counts({"rank": [1]}, read=unsample.Read(rows=rows)),
     }[argument]
     with pytest.raises(GoneError) as caught:
         call(**{argument: value.strip("'")})
