@@ -75,7 +75,7 @@ _NO_OPTION = {
     "compare": {"models": "FILE", "users": "a column", "read": "--column, --rows, --ties, --rng"},
     "published": {},
     "plan": {},
-    "audit": {"targets": "a column of FILE", "columns": "--column, once for each"},
+    "audit": {"columns": "--column, once for each"},
 }
 _READER = {"files", "rows", "ties", "column", "rng", "sampled", "print_sql"}
 _GATE = {"baseline", "fail_if_worse", "margin"}  # of `Comparison.gate`
@@ -496,7 +496,9 @@ def test_a_result_is_printed_though_its_page_cannot_be_written(run, monkeypatch,
 
 
 def test_closed_streams_and_poor_encodings_are_no_traceback(ranks):
-    command = f"{sys.executable} -m unsample published HR@10=0.5 --items 400 --sampled 30 --users 9"
+    command = (
+        f"{sys.executable} -m unsample published HR@10=0.5 --items 400 --sampled 30 --users 10"
+    )
     closed = subprocess.run(f"{command} >&- 2>&-", shell=True, check=False)
     assert closed.returncode == 0
     plain = os.environ | {"PYTHONIOENCODING": "latin-1"}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,43 +48,25 @@ def check_object(name: str, value: object, kind: str, *attributes: str) -> None:
         raise InputError(f"{name} must be {kind}, got {type(value).__name__}")
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
+class Task(NamedTuple):
     """A model and its test data, as `unsample.evaluate` takes them.
 
     ``unsample.evaluate(task.scorer, task.targets, items=task.items, exclude=task.exclude)``
-
-    Attributes
-    ----------
-    scorer
-        The model's scores.
-    targets
-        Users and their held-out items, as numbers from 0.
-    items
-        Number of items in the catalogue.
-    exclude
-        Users x items matrix of what is no candidate, or None.
     """
 
+    #: The model's scores.
     scorer: Scorer
+    #: Users and their held-out items, as numbers from 0, each pair once.
     targets: tuple[IntArray, IntArray]
+    #: Items in the catalogue.
     items: int
+    #: Users x items matrix of what is no candidate, or None.
     exclude: scipy.sparse.csr_array | None
 
-    @classmethod
-    def of_pairs(
-        cls,
-        scorer: Scorer,
-        held_out: tuple[npt.ArrayLike, npt.ArrayLike],
-        items: int,
-        exclude: scipy.sparse.csr_array | None,
-    ) -> Task:
-        """Make a task of users and their held-out items, each pair of which counts once."""
-        users, wanted = np.unique(np.array(held_out, dtype=np.int64), axis=1)
-        if not len(users):
-            raise InputError("test data must hold at least one target, got none")
-        return cls(scorer, (users, wanted), items, exclude)
 
-    def __repr__(self) -> str:
-        users = len(np.unique(self.targets[0]))
-        return f"Task({len(self.targets[0])} targets, {users} users, {self.items} items)"
+def held_out(users: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+    """Return the targets of a task: each pair of a user and an item once."""
+    pairs = np.unique(np.array([users, items], dtype=np.int64), axis=1)
+    if not pairs.size:
+        raise InputError("test data must hold at least one target, got none")
+    return pairs[0], pairs[1]

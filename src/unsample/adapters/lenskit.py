@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed
-from unsample._gone import no_attribute
-from unsample.adapters._lists import Counting, rank_lists
-from unsample.adapters._tasks import Task, check_object, require
+from unsample.adapters._lists import rank_lists
+from unsample.adapters._tasks import Task, check_object, held_out, require
 from unsample.designs import RowScores
 from unsample.errors import InputError
 from unsample.evidence import Targets
@@ -48,21 +47,20 @@ def targets(
     items, sampled, ties, rng, filtered
         As in `unsample.adapters.trec.targets`, with users for queries.
     """
-    counting = Counting(ties, rng, filtered)
     lists = {}
     for key, row in _read("scored", scored):
-        scores = row.scores()
-        if scores is None:
+        if row.scores() is None:
             raise InputError(
                 f"scored must hold lists with scores, got none for {key!s}; keep what "
                 "lenskit.batch.score returns"
             )
-        lists[key] = dict(zip(row.ids().tolist(), _unscored_last(scores).tolist(), strict=True))
+        lists[key] = dict(zip(row.ids().tolist(), _filled(row.scores()).tolist(), strict=True))
     relevant = {key: dict.fromkeys(row.ids().tolist(), 1.0) for key, row in _read("test", test)}
-    return rank_lists("scored", lists, relevant, items=items, sampled=sampled, counting=counting)
+    how: dict[str, Any] = {"ties": ties, "rng": rng, "filtered": filtered}
+    return rank_lists("scored", lists, relevant, items=items, sampled=sampled, **how)
 
 
-def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> Task:
+def task(pipeline: Any, train: Any, test: Any) -> Task:
     """Make a task of a trained pipeline; users and items have their numbers in ``train``.
 
     Parameters
@@ -74,32 +72,25 @@ def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> 
         has there is no candidate.
     test
         An `ItemListCollection` of the test items of users that are in ``train``.
-    component
-        The node of the pipeline that gives scores.
     """
     check_object("pipeline", pipeline, "a pipeline of lenskit", "node")
     check_object("train", train, "a dataset of lenskit", "interaction_matrix")
     from scipy.sparse import csr_array
 
-    user_ids = np.asarray(train.users.ids())
+    user_ids, every = np.asarray(train.users.ids()), np.arange(train.item_count, dtype=np.int32)
     score = require("lenskit", "lenskit").score
-    item_list = require("lenskit", "lenskit.data").ItemList
+    listed = require("lenskit", "lenskit.data").ItemList(item_nums=every, vocabulary=train.items)
 
     def all_items(users: IntArray, /) -> FloatArray:
-        listed = item_list(
-            item_nums=np.arange(train.item_count, dtype=np.int32), vocabulary=train.items
-        )
-        rows = [
-            score(pipeline, user, listed, component=component).scores()
-            for user in user_ids[users].tolist()
-        ]
-        return np.stack([_unscored_last(row) for row in rows])
+        asked = user_ids[users].tolist()
+        rows = (score(pipeline, user, listed).scores() for user in asked)
+        return np.stack([_filled(row) for row in rows])
 
     pairs = [(key, item) for key, row in _read("test", test) for item in row.ids().tolist()]
     users, items = zip(*pairs, strict=True)
-    held_out = _numbers("user", train.users, users), _numbers("item", train.items, items)
+    wanted = held_out(_numbers("user", train.users, users), _numbers("item", train.items, items))
     seen = csr_array(train.interaction_matrix(format="scipy", layout="csr"))
-    return Task.of_pairs(RowScores(all_items), held_out, train.item_count, seen)
+    return Task(RowScores(all_items), wanted, train.item_count, seen)
 
 
 def _read(name: str, collection: Any) -> list[tuple[Any, Any]]:
@@ -114,19 +105,14 @@ def _numbers(what: str, vocabulary: Any, names: tuple[Any, ...]) -> IntArray:
     """Return the numbers of users or items in the training data; refuse those that it lacks."""
     found = np.asarray(vocabulary.numbers(np.array(names), missing="negative"))
     if (found < 0).any():
+        strange = names[int(np.argmax(found < 0))]
         raise InputError(
-            f"each {what} of test must be known to train, got {int((found < 0).sum())} of "
-            f"{len(found)} rows where it is not, such as {names[int(np.argmax(found < 0))]!s}; "
-            "leave them out, and say so where you report"
+            f"each {what} of test must be known to train, got {strange!s}; leave it out"
         )
     return found.astype(np.int64)
 
 
-def _unscored_last(scores: npt.ArrayLike) -> FloatArray:
-    return np.nan_to_num(
-        np.asarray(scores, dtype=np.float64), nan=_LAST, posinf=np.inf, neginf=-np.inf
-    )
-
-
-def __getattr__(name: str) -> object:
-    raise no_attribute(__name__, name)
+def _filled(scores: npt.ArrayLike) -> FloatArray:
+    """Return scores, the lowest where there is none."""
+    given = np.asarray(scores, dtype=np.float64)
+    return np.where(np.isnan(given), _LAST, given)

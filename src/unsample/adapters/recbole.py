@@ -10,25 +10,22 @@ RecBole counts users and items from 1; 0 is padding, and no candidate.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed, check_level
-from unsample._gone import no_attribute
-from unsample.adapters._lists import Counting, compare_lists
-from unsample.adapters._tasks import Task, check_object, require
-from unsample.answers import DEFAULT_METHOD, estimate
+from unsample.adapters._lists import rank_rows
+from unsample.adapters._tasks import Task, check_object, held_out, require
+from unsample.answers import estimate
 from unsample.designs import RowScores
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Targets
+from unsample.evidence import Targets, check_ties
 
 __all__ = ["targets", "task", "watch"]
 
 _MODEL = "a model of recbole", "predict", "device"
-#: Users of targets, how many items beat them, tie and are there, and the targets' scores.
-_Compared: TypeAlias = tuple[npt.NDArray[Any], ...]
 #: Our names of metrics of RecBole, of users with any number of targets.
 _OURS = {
     "hit": "HR",
@@ -40,46 +37,27 @@ _OURS = {
 }
 
 
-def watch(
-    trainer: Any,
-    *,
-    method: str = DEFAULT_METHOD,
-    level: float = 0.95,
-    ties: str = "random",
-    rng: Seed = 0,
-) -> Any:
+def watch(trainer: Any, *, level: float = 0.95, ties: str = "random", rng: Seed = 0) -> Any:
     """Let a trainer tell full-catalogue metrics after each ``uniN`` evaluation, and return it.
 
     What ``trainer.evaluate`` returns then has beside ``ndcg@10`` the estimate
-    ``ndcg@10_full`` and the ends of its interval, ``ndcg@10_low`` and ``ndcg@10_high``, from the
-    same drawn items; and so for each metric. Validations have them too.
-    ``trainer.full_catalogue`` holds the latest `Estimates`, with their health. Evaluations with
-    ``mode: full`` stay as they are.
-
-    Parameters
-    ----------
-    trainer
-        A trainer of RecBole, before ``fit`` or ``evaluate``.
-    method
-        As in `unsample.estimate`.
-    level
-        The level of the intervals.
-    ties, rng
-        As in `unsample.adapters.trec.targets`.
+    ``ndcg@10_full`` and the ends of its interval at ``level``, ``ndcg@10_low`` and
+    ``ndcg@10_high``, from the same drawn items; and so for each metric. Validations have them too.
+    ``trainer.full_catalogue`` holds the latest `Estimates`. Evaluations with ``mode: full`` stay as
+    they are. ``ties`` and ``rng`` are as in `unsample.adapters.trec.targets`.
     """
     check_object("trainer", trainer, "a trainer of recbole", "evaluate", "_neg_sample_batch_eval")
-    counting, level = Counting(ties, rng), check_level(level)
+    level, rule = check_level(level), check_ties(ties, whole=True)
     evaluate, compare = trainer.evaluate, trainer._neg_sample_batch_eval  # noqa: SLF001
-    # The batches of the evaluation under way.
-    parts: list[_Compared] = []
+    # The scored rows of the evaluation under way.
+    parts: list[dict[str, npt.NDArray[Any]]] = []
 
     def compare_and_keep(batch: Any) -> Any:
         found = compare(batch)
         # Metrics of values, such as the log loss, know no lists.
         if found[1].ndim == 2:
             drawn = found[1][batch[1], batch[0][trainer.config["ITEM_ID_FIELD"]]]
-            user_field = trainer.config["USER_ID_FIELD"]
-            parts.append(_compare_batch(drawn.float().cpu().numpy(), batch, user_field))
+            parts.append(_rows(drawn.float().cpu().numpy(), batch, trainer.config["USER_ID_FIELD"]))
         return found
 
     def evaluate_and_add(eval_data: Any, *given: Any, **named: Any) -> Any:
@@ -87,17 +65,14 @@ def watch(
         if hasattr(eval_data, "neg_sample_args"):
             _check_uniform(eval_data)
             if not trainer.config["single_spec"]:
-                raise DesignError(
-                    "trainer must evaluate in one process, got nproc or world_size above 1; "
-                    "evaluate the saved model in one"
-                )
+                raise DesignError("trainer must evaluate in one process, got several; use one")
         results = evaluate(eval_data, *given, **named)
-        asked = _our_names(results) if parts else {}
+        split = {theirs: theirs.partition("@") for theirs in results if parts}
+        asked = {theirs: f"{_OURS[n]}@{k}" for theirs, (n, _, k) in split.items() if n in _OURS}
         if asked:
-            found = estimate(
-                _rank(parts, eval_data, counting).counts,
+            found = trainer.full_catalogue = estimate(
+                _rank(parts, eval_data, rule, rng, filtered=False).counts,
                 metrics=list(asked.values()),
-                method=method,
                 candidates="all" if _is_repeatable(eval_data) else "unseen",
             )
             for theirs, ours in asked.items():
@@ -105,17 +80,10 @@ def watch(
                 for end, number in zip(("full", "low", "high"), numbers, strict=True):
                     places = trainer.config["metric_decimal_place"]
                     results[f"{theirs}_{end}"] = round(number, places)
-            trainer.full_catalogue = found
         return results
 
     trainer.evaluate, trainer._neg_sample_batch_eval = evaluate_and_add, compare_and_keep  # noqa: SLF001
     return trainer
-
-
-def _our_names(results: dict[str, float]) -> dict[str, str]:
-    """Return our names of the metrics that have one."""
-    split = {theirs: theirs.partition("@") for theirs in results}
-    return {theirs: f"{_OURS[name]}@{k}" for theirs, (name, _, k) in split.items() if name in _OURS}
 
 
 def targets(
@@ -133,12 +101,12 @@ def targets(
     ties, rng, filtered
         As in `unsample.adapters.trec.targets`.
     """
-    counting = Counting(ties, rng, filtered)
+    rule = check_ties(ties, whole=True)
     check_object("model", model, *_MODEL)
     _check_uniform(loader)
     field = loader.dataset.uid_field
-    parts = [_compare_batch(_ask(model, "predict", each[0]), each, field) for each in loader]
-    return _rank(parts, loader, counting)
+    parts = [_rows(_ask(model, "predict", batch[0]), batch, field) for batch in loader]
+    return _rank(parts, loader, rule, rng, filtered=filtered)
 
 
 def task(model: Any, loader: Any) -> Task:
@@ -152,20 +120,17 @@ def task(model: Any, loader: Any) -> Task:
 
     check_object("model", model, *_MODEL)
     if not hasattr(loader, "is_sequential") or hasattr(loader, "neg_sample_args"):
-        raise InputError(
-            "loader must be made under mode: full (targets takes uniN), got "
-            f"{type(loader).__name__}"
-        )
-    data = loader.dataset
+        kind = type(loader).__name__
+        raise InputError(f"loader must be made under mode: full (targets takes uniN), got {kind}")
+    data, exclude = loader.dataset, None
     item_ids = np.arange(1, int(data.item_num))
-    exclude = None
     if loader.is_sequential:
         rows = np.arange(len(data))
         asked = loader.transform(data, data[rows])
-        held_out = rows, asked[data.iid_field].numpy() - 1
+        wanted = rows, asked[data.iid_field].numpy() - 1
     else:
         asked, users = loader.user_df, loader.uid_list.numpy()
-        held_out, seen = (
+        wanted, seen = (
             _pairs([items[user].numpy() for user in users])
             for items in (loader.uid2positive_item, loader.uid2history_item)
         )
@@ -182,7 +147,7 @@ def task(model: Any, loader: Any) -> Task:
             return _ask(model, "predict", interaction).reshape(len(rows), -1)
         return scores.reshape(len(rows), -1)[:, 1:]
 
-    return Task.of_pairs(RowScores(everything), held_out, len(item_ids), exclude)
+    return Task(RowScores(everything), held_out(*wanted), len(item_ids), exclude)
 
 
 def _pairs(lists: list[IntArray]) -> tuple[IntArray, IntArray]:
@@ -208,61 +173,37 @@ def _check_uniform(loader: Any) -> None:
     """Refuse a loader that does not draw items uniformly for each target."""
     kind = "made under mode: uniN (task takes full)"
     check_object("loader", loader, kind, "neg_sample_args", "uid2items_num")
-    arguments = loader.neg_sample_args
-    if arguments["distribution"] != "uniform":
+    drawn = loader.neg_sample_args["distribution"]
+    if drawn != "uniform":
         raise DesignError(
-            f"loader must draw items uniformly, got {arguments['distribution']!r}; ranks among "
-            "popular items do not tell ranks among all: evaluate with mode: uniN"
+            f"loader must draw items uniformly, got {drawn!r}; ranks among popular items do not "
+            "tell ranks among all: evaluate with mode: uniN"
         )
 
 
-def _compare_batch(scores: npt.NDArray[Any], batch: Any, user_field: str) -> _Compared:
-    """Return for each target its user, and how many items of the user beat it, tie and are there.
-
-    Its score comes last. As in RecBole, all targets of a user are compared with all items drawn for
-    any of them. The rows of a user are the targets, and then the items.
-    """
+def _rows(scores: npt.NDArray[Any], batch: Any, user_field: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the scored rows of a batch; those of a user are the targets, and then the items."""
     interaction, owner, positive, _ = batch
-    scores = scores.reshape(-1)
-    if np.isnan(scores).any():
-        raise InputError("scores must not be NaN, got some; the model has diverged")
-    owner = owner.numpy()
-    count = np.bincount(positive.numpy())
+    owner, count = owner.numpy(), np.bincount(positive.numpy())
     begin = np.searchsorted(owner, np.arange(len(count)))
-    is_target = np.arange(len(owner)) - begin[owner] < count[owner]
-    own = np.flatnonzero(is_target)
-    users = interaction[user_field].cpu().numpy()[own]
-    return users, *compare_lists(owner, scores, own, ~is_target), scores[own].astype(np.float64)
+    target = np.arange(len(owner)) - begin[owner] < count[owner]
+    users = interaction[user_field].cpu().numpy()
+    return {"user": users, "score": scores.reshape(-1).astype(np.float64), "target": target}
 
 
-def _rank(parts: list[_Compared], loader: Any, counting: Counting) -> Targets:
-    """Rank the targets of all batches."""
-    users, better, tied, sampled, scores = map(np.concatenate, zip(*parts, strict=True))
-    return counting.targets(
-        better,
-        tied,
-        # What could have been drawn, and all targets.
-        items=_catalogue(loader)[users] + np.bincount(users)[users] - 1,
-        sampled=sampled,
-        users=users,
-        replacement=True,
-        scores=scores,
-    )
+def _rank(
+    parts: list[dict[str, npt.NDArray[Any]]], loader: Any, ties: str, rng: Seed, *, filtered: bool
+) -> Targets:
+    """Rank the targets of all batches among the items drawn for any target of their user."""
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    users, known = int(loader.dataset.user_num), np.ones(int(loader.dataset.user_num))
+    if not _is_repeatable(loader):  # what a user knows, its targets included, is not drawn
+        known = np.array([len(each) for each in loader._sampler.used_ids])  # noqa: SLF001
+    own = np.bincount(rows["user"], rows["target"], minlength=users)
+    rows["items"] = (loader.dataset.item_num - 1 - known + own).astype(np.int64)[rows["user"]]
+    return rank_rows(rows, ties=ties, rng=rng, replacement=True, filtered=filtered)
 
 
 def _is_repeatable(loader: Any) -> bool:
     """Return whether all items but the target may be drawn, as for sequential models."""
     return type(loader._sampler).__name__ == "RepeatableSampler"  # noqa: SLF001  # no other way
-
-
-def _catalogue(loader: Any) -> IntArray:
-    """Return N for each user: what could have been drawn, and the target."""
-    users, items = int(loader.dataset.user_num), int(loader.dataset.item_num) - 1
-    if _is_repeatable(loader):
-        return np.full(users, items, dtype=np.int64)
-    used = loader._sampler.used_ids  # noqa: SLF001  # RecBole has no other way to it
-    return np.array([items - len(known) + 1 for known in used], dtype=np.int64)
-
-
-def __getattr__(name: str) -> object:
-    raise no_attribute(__name__, name)

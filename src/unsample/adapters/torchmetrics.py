@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unsample._checks import Seed, as_rng
 from unsample.adapters._tasks import require
@@ -70,7 +70,11 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         super().__init__()
         self.law = Law(items, sampled, replacement)
         self.metrics = parse_all(metrics)
-        self.method, self.candidates = method, candidates
+        self.asked: dict[str, Any] = {
+            "metrics": self.metrics,
+            "method": method,
+            "candidates": candidates,
+        }
         self.ties = check_ties(ties, whole=True)
         self._generator = as_rng(rng)
         empty = _torch.zeros(self.law.n, dtype=_torch.int64)
@@ -101,24 +105,14 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         """Return the estimates by name; NaN before anything was taken in."""
         if not bool(self.histogram.any()):
             return {m.name: _torch.tensor(math.nan) for m in self.metrics}
-        result = self._estimates()
+        result = estimate(self.counts(), **self.asked)
         return {m.name: _torch.tensor(result[m].value) for m in self.metrics}
 
     def result(self) -> Estimates:
-        """Return the estimates with their intervals and health, of all processes together.
-
-        In a distributed run every process must ask.
-        """
+        """Return the estimates with their intervals, of all processes, each of which must ask."""
         with self.sync_context():
-            return self._estimates()
-
-    def _estimates(self) -> Estimates:
-        return estimate(
-            self.counts(),
-            metrics=self.metrics,
-            method=self.method,
-            candidates=self.candidates,
-        )
+            found: Estimates = estimate(self.counts(), **self.asked)
+        return found
 
     def counts(self) -> RankCounts:
         """Return the counts so far, of which `unsample.estimate` gives intervals too."""

@@ -1,7 +1,7 @@
 """TREC run and qrels files, and the rows that ir_measures makes of them.
 
 A run that ranks each query's relevant document among documents drawn at random is a sampled
-evaluation like any other. Files are read by ir_measures, gzipped ones too.
+evaluation like any other.
 
 >>> run = {"q1": {"d1": 0.9, "d2": 0.4, "d3": 0.7}, "q2": {"d2": 0.1, "d4": 0.3, "d5": 0.2}}
 >>> targets(run, {"q1": {"d1": 1}, "q2": {"d5": 1}}, items=1000).ranks
@@ -11,17 +11,15 @@ array([1, 2])
 from __future__ import annotations
 
 import io
-import lzma
 import os
-import zlib
 from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from unsample._archives import open_plain
+from unsample._archives import DAMAGED, open_plain
 from unsample._checks import Seed, check_real
-from unsample.adapters._lists import Counting, rank_lists
+from unsample.adapters._lists import rank_lists
 from unsample.adapters._tasks import require
 from unsample.errors import FileError, InputError, ScoreError
 from unsample.evidence import Targets
@@ -45,19 +43,16 @@ def targets(
     Parameters
     ----------
     run, qrels
-        Paths of TREC files; or rows of `ir_measures.ScoredDoc` and `ir_measures.Qrel`, or pandas
-        frames with their columns; or dicts of query -> document -> score or relevance. A run holds
-        all sampled documents of each query.
+        Paths of TREC files, which ir_measures reads; or its rows (`ScoredDoc` and `Qrel`), or
+        pandas frames with their columns; or dicts of query -> document -> score or relevance. A run
+        holds all sampled documents of each query.
     items
         Documents in the collection that could have been sampled for a query, all relevant ones
         included: a number, or one for each query.
     sampled
         How many documents were sampled for a query; by default what the run holds.
     relevance
-        The lowest relevance of a target. Where targets differ in it, the result has it as
-        ``relevance``, and ``unsample.exact(found.ranks, items=found.items, users=found.users,
-        relevance=found.relevance)`` gives the graded NDCG of runs that hold all documents. Metrics
-        that are estimated from counts take all targets for equally relevant.
+        The lowest relevance of a target.
     ties, rng
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first. The rank
         column of a run is not looked at: scores decide, as in trec_eval.
@@ -65,7 +60,6 @@ def targets(
         False: the other relevant documents of a query compete, and metrics are those of queries.
         True: they are left out, and metrics are those of each relevant document.
     """
-    counting = Counting(ties, rng, filtered)
     lowest = check_real("relevance", relevance, low=0.0)
     scores, judged = _read("run", run, "score"), _read("qrels", qrels, "relevance")
     relevant = {
@@ -75,13 +69,22 @@ def targets(
     }
     if not relevant:
         raise InputError(f"qrels must hold a row of relevance {relevance} or more, got none")
-    return rank_lists("run", scores, relevant, items=items, sampled=sampled, counting=counting)
+    how: dict[str, Any] = {"ties": ties, "rng": rng, "filtered": filtered}
+    return rank_lists("run", scores, relevant, items=items, sampled=sampled, **how)
 
 
 def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
     """Return numbers by query and document, from any of the forms."""
     if isinstance(given, str | os.PathLike):
-        given = _read_file(name, Path(given), is_run=value == "score")
+        library = require("trec", "ir_measures")
+        read = library.read_trec_run if value == "score" else library.read_trec_qrels
+        try:
+            with io.TextIOWrapper(open_plain(Path(given)), encoding="utf-8") as lines:
+                given = list(read(lines))
+        except FileError:
+            raise
+        except (OSError, ValueError, *DAMAGED) as problem:
+            raise FileError(f"{name} must be a TREC file, got {given}: {problem}") from problem
     elif hasattr(given, "itertuples"):
         given = given.itertuples(index=False)
     fields = ("query_id", "doc_id", value)
@@ -110,17 +113,3 @@ def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
                 f"query {query!r}"
             ) from problem
     return found
-
-
-def _read_file(name: str, path: Path, *, is_run: bool) -> list[Any]:
-    library = require("trec", "ir_measures")
-    read, columns = (library.read_trec_run, 6) if is_run else (library.read_trec_qrels, 4)
-    try:
-        with io.TextIOWrapper(open_plain(path), encoding="utf-8") as lines:
-            return list(read(lines))
-    except FileError:
-        raise
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as problem:
-        raise FileError(
-            f"{name} must be a readable TREC file of {columns} columns, got {path}: {problem}"
-        ) from problem

@@ -154,7 +154,7 @@ TABLES = (
     option(
         "--rows",
         "KIND",
-        "What a row holds: ranks, comparisons, scores or lists.  [default: by the columns]",
+        "What a row holds: ranks, comparisons or scores.  [default: by the columns]",
         shell_complete=words_of("unsample.tables:ROWS"),
     ),
     option(
