@@ -7,14 +7,13 @@ same kind, one for each metric, among which the reader chooses.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.show._table import Ends, Number, Table
+from unsample.show._table import Cell, Ends, Number, Table
 
 _NONE = (math.nan, math.nan)
 #: Styles of the page in the order in which curves take them, the most distinct first.
@@ -121,20 +120,15 @@ class IntervalChart:
 Chart: TypeAlias = LineChart | IntervalChart
 
 
-def intervals_of(
-    table: Table,
-    column: str,
-    *,
-    caption: str,
-    x_label: str,
-    zero: bool = False,
-    marks: Mapping[tuple[str, ...], tuple[float, ...]] | None = None,
-) -> IntervalChart:
-    """Return the numbers of a column as a chart, a view for each metric if rows have other names.
+def intervals_of(table: Table) -> IntervalChart | None:
+    """Return the first numbers of a table that have intervals, a view for each metric if named.
 
-    Rows are sure unless they are bounds; differences are if they are told apart, and so bold.
+    Rows are sure unless they are bounds; those that may be told apart, if they are.
     """
     brief = table.brief
+    column = next((name for name in brief.columns if any(map(_spans, brief.cells(name)))), None)
+    if column is None:
+        return None
     words = [name for name, side in zip(brief.columns, brief.align, strict=True) if side == "l"]
     keys = [name for name in words if name != "metric"]
     by_metric = keys not in ([], ["method"])
@@ -145,29 +139,34 @@ def intervals_of(
         held = cells[column]
         assert isinstance(held, Number)
         rest = (name for name in table.columns if name not in {"metric", column, *keys})
-        note = "; ".join(f"{name}: {cells[name]}" for name in rest if str(cells[name]))
+        value = math.nan if held.value is None else held.value
         views.setdefault(metric if by_metric else "all", []).append(
             IntervalRow(
                 ", ".join(key if by_metric else (metric, *key)),
-                math.nan if held.value is None else held.value,
-                held.ends or (_NONE if held.value is None else (held.value, held.value)),
+                value,
+                held.ends or (value, value),
                 held.wider or _NONE,
-                note,
-                held.bold if zero else held.word != "bounds",
-                (marks or {}).get((metric, *key), ()),
+                "; ".join(f"{name}: {cells[name]}" for name in rest if str(cells[name])),
+                held.bold if table.told else held.word != "bounds",
+                held.marks,
             )
         )
+    thin = any(row.wider != _NONE for rows in views.values() for row in rows)
     return IntervalChart(
         identity=f"{table.identity}-chart",
         title=table.caption,
-        caption=caption,
-        x_label=x_label,
+        caption=f"Thick line: {table.interval}." + f" Thin line: {table.wider}." * thin,
+        x_label=f"{column} on the full catalogue",
         views=tuple(IntervalView(name, tuple(rows)) for name, rows in views.items()),
-        sure="told apart" if zero else table.interval,
-        unsure="not told apart" if zero else "interval is the bounds",
+        sure=table.told or table.interval,
+        unsure=f"not {table.told}" if table.told else "interval is the bounds",
         wider=table.wider,
-        zero=zero,
+        zero=bool(table.told),
     )
+
+
+def _spans(cell: Cell) -> bool:
+    return isinstance(cell, Number) and (cell.ends or cell.wider) is not None
 
 
 def style(place: int) -> int:

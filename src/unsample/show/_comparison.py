@@ -16,7 +16,7 @@ from unsample.answers import (
     Published,
     Standing,
 )
-from unsample.show._charts import LineChart, intervals_of
+from unsample.show._charts import LineChart
 from unsample.show._curves import curves_chart
 from unsample.show._estimates import heading, is_exact, settings_of
 from unsample.show._sheet import Notes, Part, Sheet, sheet
@@ -24,25 +24,19 @@ from unsample.show._table import Columns, Ends, Number, Table, chance, digits, n
 
 #: Models whose curves are drawn: more no eye can follow.
 _MOST_CURVES = 12
-_LINES = "Thick line: the interval, chance and the bias of sampling included."
 
 
 @sheet.register
 def _(result: Comparison) -> Sheet:
     shown = result.excerpt()
-    models, pairs = _standings(result, shown), _differences(result, shown)
-    of_models = f"{_LINES} Where it overlaps, models may still be told apart: see differences."
-    of_pairs = f"{_LINES} Where it crosses zero, it is open which model is better."
-    drawn = partial(intervals_of, models, "estimate", caption=of_models, x_label="full catalogue")
-    compared = partial(intervals_of, pairs, "difference", caption=of_pairs, zero=True)
     return Sheet(
         verb="compare",
         title=f"Which of {len(result.models)} models is truly better?",
         about=_about(result, shown),
         parts=(
-            Part("Models", models, drawn),
-            Part("Differences", pairs, partial(compared, x_label="difference, full catalogue")),
-            Part("At every K", chart=partial(_curves, shown)),
+            Part("Models", _standings(result, shown)),
+            Part("Differences", _differences(result, shown)),
+            Part("At every K", drawn=partial(_curves, shown)),
         ),
         verdicts=result.sentences(),
         notes=_notes(result, shown),
@@ -160,22 +154,13 @@ def _curves(shown: Comparison) -> LineChart | None:
 @sheet.register
 def _(result: Across) -> Sheet:
     sets = ", ".join(result.comparisons)
-    means = _means(result)
-    marks: dict[tuple[str, ...], tuple[float, ...]] = {
-        (row.metric, row.model): tuple(
-            result.comparisons[name].estimates[row.model][row.metric].value for name in result.whole
-        )
-        for row in result.standings
-    }
-    caption = f"Small marks: data sets. Thick line: the mean on {THESE}. Thin line: on {LIKE}."
-    drawn = partial(intervals_of, means, "mean", caption=caption, marks=marks)
     return Sheet(
         verb="compare",
         title=f"Which of {len(result.models)} models is better over {len(result.whole)} data sets?",
         about=(f"{len(result.models)} models on {len(result.comparisons)} data sets ({sets})",),
         parts=(
             Part("Each data set", _cells(result)),
-            Part("Means over data sets", means, partial(drawn, x_label="mean over data sets")),
+            Part("Means over data sets", _means(result)),
             Part("Differences of means", _mean_differences(result)),
         ),
         verdicts=result.sentences(),
@@ -218,7 +203,9 @@ def _means(result: Across) -> Table:
 
     def mean(row: MeanStanding) -> Number:
         ends, like = (row.low, row.high), (row.like_low, row.like_high)
-        return number(row.value, ends, like, bold=winners[row.metric] == row.model)
+        shown = number(row.value, ends, like, bold=winners[row.metric] == row.model)
+        held = (result.comparisons[name].estimates[row.model] for name in result.whole)
+        return replace(shown, marks=tuple(each[row.metric].value for each in held))
 
     def place(row: MeanStanding) -> Number:
         ends = f"{row.place_low:.1f}, {row.place_high:.1f}"
@@ -246,7 +233,9 @@ def _mean_differences(result: Across) -> Table:
     columns: Columns[tuple[Difference, Difference]] = {
         "metric": lambda row: row[0].metric,
         "models": lambda row: f"{row[0].a} - {row[0].b}",
-        "difference": lambda row: _signed(row[0], (row[1].low, row[1].high)),
+        "difference": lambda row: _signed(
+            row[0], (row[1].low, row[1].high), bold=row[1].winner is not None
+        ),
         "chance, these": lambda row: chance(row[0].chance),
         "chance, like these": lambda row: chance(row[1].chance),
     }
@@ -256,4 +245,6 @@ def _mean_differences(result: Across) -> Table:
         identity="differences",
         interval=THESE,
         wider=LIKE,
+        bold=f"told apart on {LIKE} ({_sure(result)})",
+        told="told apart",
     )

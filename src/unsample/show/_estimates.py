@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from unsample.answers import DEFAULT_LEVEL, Estimate, Estimates, Evaluation, Published
 from unsample.errors import InputError
-from unsample.show._charts import intervals_of
 from unsample.show._curves import curves_chart
 from unsample.show._sheet import Notes, Part, Sheet, not_a_result, sheet
 from unsample.show._table import Cell, Number, Table, number
@@ -38,10 +37,11 @@ _Row: TypeAlias = tuple[str, Estimate]
 
 @sheet.register
 def _(result: Estimates) -> Sheet:
-    known, several = all(map(is_exact, result.entries)), len(result.methods) > 1
+    known, guided = all(map(is_exact, result.entries)), is_guided(result)
+    more = len(result.methods) > 1
     cards = tuple(
-        (f"{entry.metric}, {entry.method}" if several else str(entry.metric), value_of(entry))
-        for entry in result.entries
+        (f"{each.metric}, {each.method}" if more else str(each.metric), value_of(each, guided))
+        for each in result.entries
     )
     return replace(
         _sheet_of({"": result}),
@@ -95,19 +95,13 @@ def _sheet_of(groups: Mapping[str, Estimates]) -> Sheet:
     about = [f"{name}{line}" for name, line in lines.items()]
     if len(groups) > 1 and len({*lines.values()}) == 1:
         about = [f"{len(groups)} groups: {next(iter(lines.values()))}"]
-    table = _table(groups)
-    caption = "Thick line: the interval."
-    if table.wider in table.details:
-        caption += " Thin line: the bounds, which hold whatever P(R) is."
-    x_label = "metric on the full catalogue"
-    chart = partial(intervals_of, table, "estimate", caption=caption, x_label=x_label)
     return Sheet(
         verb="estimate",
         title=f"Full-catalogue metrics of {len(groups):,} groups",
         about=tuple(about),
         parts=(
-            Part("Results", table, chart),
-            Part("At every K", chart=partial(curves_chart, groups)),
+            Part("Results", _table(groups)),
+            Part("At every K", drawn=partial(curves_chart, groups)),
         ),
         notes=_notes(groups.values()),
         warnings=tuple(dict.fromkeys(text for each in groups.values() for text in each.warnings)),
@@ -157,7 +151,7 @@ def is_guided(result: Estimates) -> bool:
     return isinstance(result, Evaluation) and result.design.guided
 
 
-def value_of(entry: Estimate, *, guided: bool = False) -> Number:
+def value_of(entry: Estimate, guided: bool) -> Number:
     """Return a value with its interval and bounds, and a word where one is the other.
 
     Of a guided evaluation, the interval is for these users and the wider one for users like these.
@@ -181,7 +175,7 @@ def _table(results: Mapping[str, Estimates]) -> Table:
         "group": lambda row: row[0],
         "metric": lambda row: row[1].metric.name,
         "method": lambda row: row[1].method,
-        "estimate": lambda row: value_of(row[1], guided=guided),
+        "estimate": lambda row: value_of(row[1], guided),
         "source": lambda row: row[1].source,
     }
     if list(results) == [""]:

@@ -38,7 +38,7 @@ def as_html(result: object, *, title: str | None = None) -> str:
     shown = sheet(result)
     if title is not None:
         shown = replace(shown, title=title)
-    made = ((part.title, part.chart(), part.table and part.table.spread()) for part in shown.parts)
+    made = ((part.title, part.chart, part.table and part.table.spread()) for part in shown.parts)
     parts = [part for part in made if part[1] is not None or part[2] is not None]
     style = found.get_template("page.css").render()
     script = found.loader.get_source(found, "page.js")[0]

@@ -38,7 +38,7 @@ def _(result: Plan) -> Sheet:
         about=(f"{what}, {result.metric} about {result.value:.4f}", f"guess: {result.guess}"),
         parts=(
             Part("Designs", replace(table, caption="Designs and their cost", identity="designs")),
-            Part("Against cost", chart=partial(plan_chart, result)),
+            Part("Against cost", drawn=partial(plan_chart, result)),
         ),
         verdicts=(result.recommendation,),
         notes=(

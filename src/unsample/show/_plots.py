@@ -80,7 +80,7 @@ def plot_distribution(
 
 def plot_estimates(result: Estimates, *, ax: Axes | None = None) -> Axes:
     """Plot every estimate with its interval and its bounds, one below the other."""
-    axes = _draw(_charts(result)[0], None, ax)
+    axes = _draw(_chart(result), None, ax)
     axes.set_xlim(left=0)
     return axes
 
@@ -88,48 +88,40 @@ def plot_estimates(result: Estimates, *, ax: Axes | None = None) -> Axes:
 def plot_comparison(
     result: Comparison, *, metric: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Plot the difference of each pair of models with its interval.
-
-    ``metric`` is the one to show, by default the first that was compared. Of very many models
-    those with the highest estimates are shown.
-    """
-    return _draw(sheet(result).parts[1].chart(), metric, ax)
+    """Plot the difference of each pair of models, by default on the first metric."""
+    return _draw(_chart(result), metric, ax)
 
 
 def plot_across(result: Across, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
     """Plot the mean of each model over data sets, with these as small marks."""
-    return _draw(_charts(result)[0], metric, ax)
+    return _draw(_chart(result), metric, ax)
 
 
 def plot_plan(result: Plan, *, ax: Axes | None = None) -> Axes:
     """Plot the half-width of each design's interval against its cost."""
-    return _draw(_charts(result)[0], None, ax)
+    return _draw(_chart(result), None, ax)
 
 
 def write_plot(result: object, path: str | os.PathLike[str]) -> None:
-    """Write the first chart of a result's page as PNG, SVG or PDF, by the ending of the name."""
+    """Write the chart of a result as PNG, SVG or PDF, by the ending of the name."""
     target = Path(path)
     kind = target.suffix.lstrip(".").lower()
     check_choice("the ending of the plot's name", kind, _FORMATS, error=FileError)
-    charts = _charts(result)
-    if not charts:
-        raise InputError(f"result must have a chart to plot, got {type(result).__name__}")
-    axes = (
-        plot_comparison(result) if isinstance(result, Comparison) else _draw(charts[0], None, None)
-    )
-    figure = axes.get_figure(root=True)
-    assert figure is not None
+    figure: Any = _draw(_chart(result), None, None).get_figure(root=True)
     write_atomically(target, lambda file: figure.savefig(file, format=kind, bbox_inches="tight"))
 
 
-def _charts(result: object) -> list[Chart]:
-    """Return the charts of a result."""
-    return [chart for part in sheet(result).parts if (chart := part.chart()) is not None]
+def _chart(result: object) -> Chart:
+    """Return the chart that sums up a result; of a comparison, the differences."""
+    parts = sheet(result).parts[isinstance(result, Comparison) :]
+    found = next((chart for part in parts if (chart := part.chart) is not None), None)
+    if found is None:
+        raise InputError(f"result must have a chart to plot, got {type(result).__name__}")
+    return found
 
 
-def _draw(chart: Chart | None, metric: str | None, ax: Axes | None) -> Axes:
+def _draw(chart: Chart, metric: str | None, ax: Axes | None) -> Axes:
     """Draw the view of a metric, by default the first."""
-    assert chart is not None
     names = [view.name for view in chart.views]
     found = [name for name in names if metric is not None and _metrics.parse(metric).name == name]
     if metric is not None and not found:
@@ -175,7 +167,8 @@ def _draw_rows(chart: IntervalChart, view: IntervalView, axes: Any) -> None:
     for at, row in enumerate(view.rows):
         colour = _COLOURS[4] if row.sure or not chart.zero else _NEUTRAL
         axes.hlines(at, *row.wider, color=_NEUTRAL, lw=1.5, label=chart.wider)
-        axes.hlines(at, *row.interval, color=colour, lw=6, alpha=0.5, label=chart.sure)
+        label = chart.sure if row.sure else chart.unsure
+        axes.hlines(at, *row.interval, color=colour, lw=6, alpha=0.5, label=label)
         axes.plot(row.marks, [at] * len(row.marks), "|", color=_COLOURS[0], ms=9)
         axes.plot(row.value, at, "o" if row.sure else "s", color=colour)
     # A dollar sign in a name is not mathematics.

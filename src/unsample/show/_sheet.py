@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from unsample.errors import InputError
-from unsample.show._charts import Chart
+from unsample.show._charts import Chart, intervals_of
 from unsample.show._table import Number, Table
 
 #: A word and what it means, or what went in and its value.
@@ -20,13 +20,18 @@ Notes: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Part:
-    """A table, a chart or both; charts take time, and are made where they are drawn."""
+    """A table, with a chart of its intervals, or another chart, made where it is drawn."""
 
     title: str
     table: Table | None = None
-    chart: Callable[[], Chart | None] = lambda: None
+    drawn: Callable[[], Chart | None] = lambda: None
     #: Whether it stands in text and papers too, and not on pages alone.
     brief: bool = True
+
+    @property
+    def chart(self) -> Chart | None:
+        """Return the chart, if there is one."""
+        return self.drawn() if self.table is None else intervals_of(self.table)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ class Number:
     word: str = ""
     #: Whether it is told apart from others.
     bold: bool = False
+    #: The values that it sums up, for charts.
+    marks: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -120,30 +122,28 @@ class Table:
         if not over:
             return table
         wide = table.pivot("metric", over)
-        few = len(dict.fromkeys(self.words("metric"))) <= _MOST_METRICS
+        few = len({*map(str, self.cells("metric"))}) <= _MOST_METRICS
         return wide if few and wide.align[0] == "l" else table
 
     def pivot(self, over: str, value: str) -> Table:
         """Return the table with a column of values for each word in the column ``over``."""
         keys = [name for name, side in zip(self.columns, self.align, strict=True) if side == "l"]
         keys.remove(over)
-        cells: dict[tuple[str, ...], dict[str, Cell]] = {}
-        at = self.columns.index(value)
-        for row, word, *key in zip(
-            self.rows, self.words(over), *map(self.words, keys), strict=True
-        ):
-            cells.setdefault(tuple(key), {})[word] = row[at]
-        names = dict.fromkeys(self.words(over))
+        names = dict.fromkeys(map(str, self.cells(over)))
+        found: dict[tuple[Cell, ...], dict[str, Cell]] = {}
+        for row in self.rows:
+            cells = dict(zip(self.columns, row, strict=True))
+            key = tuple(cells[name] for name in keys)
+            found.setdefault(key, {})[str(cells[over])] = cells[value]
         rows = (
-            (*key, *(found.get(name, Number(DASH)) for name in names))
-            for key, found in cells.items()
+            (*key, *(held.get(name, Number(DASH)) for name in names)) for key, held in found.items()
         )
         return replace(self, columns=(*keys, *names), rows=tuple(rows))
 
-    def words(self, column: str) -> list[str]:
+    def cells(self, column: str) -> list[Cell]:
         """Return what stands in a column."""
         place = self.columns.index(column)
-        return [str(row[place]) for row in self.rows]
+        return [row[place] for row in self.rows]
 
     @property
     def align(self) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def _(result: Reproduction) -> Sheet:
         for title, made in more.items()
         for place, table in enumerate(made)
     ]
-    drawn = Part("Where the targets stand", chart=lambda: _distributions(tables))
+    drawn = Part("Where the targets stand", drawn=lambda: _distributions(tables))
     return Sheet(
         verb="reproduce",
         title="The paper reproduced",
