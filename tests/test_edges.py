@@ -167,15 +167,6 @@ def test_linear_methods_are_clipped_into_the_range_and_say_so(method):
     assert any("was clipped" in text for text in result.warnings)
 
 
-def test_known_ranks_are_never_clipped():
-    """Half known to be first, half sampled: only what is estimated may be brought back."""
-    known = RankCounts.from_ranks([1, 1, 2], items=100, sampled=99, replacement=False)
-    sampled = RankCounts.from_ranks([1, 1, 1], items=100, sampled=10, replacement=False)
-    observed = Observed.prepare(known + sampled, cutoffs=[1])
-    (value,) = estimators.parse("bv").evaluate(observed, parse_all(["Recall@1"])).values[0]
-    assert 2 / 6 <= value <= 5 / 6
-
-
 # -- refusals -------------------------------------------------------------------------------------
 
 
