@@ -159,6 +159,10 @@ def test_missing_cells_are_said():
     assert found.whole == ("large", "middle", "small")
     assert len(found.comparisons) == 4
     assert "tiny" in str(found)
+    keep = (ROWS["dataset"] != "tiny") | (ROWS["model"] == "B")
+    with pytest.warns(UnsampleWarning, match="means leave out tiny: there is no model but B"):
+        found = unsample.compare({k: v[keep] for k, v in ROWS.items()}, **OPTIONS)
+    assert set(found.comparisons) == {"large", "middle", "small"}
     few = (ROWS["dataset"] != "tiny") | (ROWS["user"] < 20)
     with pytest.warns(UnsampleWarning) as said:
         found = unsample.compare({k: v[few] for k, v in ROWS.items()}, **OPTIONS)
@@ -166,12 +170,19 @@ def test_missing_cells_are_said():
     assert found.warnings[-1] == "means leave out tiny: A, B and C known by bounds alone there"
 
 
-def test_wrong_input_is_refused():
+def test_wrong_input_is_refused(result):
     one = {k: v[ROWS["dataset"] == "tiny"] for k, v in ROWS.items()}
     with pytest.raises(InputError, match=r"dataset must name at least two data sets .* got 1"):
         unsample.compare(one, **OPTIONS)
     with pytest.raises(InputError, match="has no column 'data'"):
         unsample.compare(ROWS, across="data")
+    with pytest.raises(InputError, match="across must be the name of a column, got 5"):
+        unsample.compare(ROWS, across=5)
+    with pytest.raises(InputError, match="^x: ranks of B must be"):
+        sets = {"x": {"A": [1, 2], "B": [1, "z"]}}
+        unsample.compare(sets, across="dataset", items=9, sampled=3)
+    with pytest.raises(KeyError, match="no comparison on MRR; there are NDCG@10, Recall@100"):
+        result.winner("MRR")
     with pytest.raises(InputError, match="across must come with a table or a dict of data sets"):
         unsample.compare(np.ones(5), across="dataset")
 

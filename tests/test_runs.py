@@ -161,24 +161,20 @@ def test_every_form_of_runs_gives_the_same(tmp_path, result):
     assert models.runs == {"1": 1, "2": 1, "3": 1}
 
 
-def test_files_of_one_name_are_runs_on_the_command_line(tmp_path, capsys, result, monkeypatch):
-    from unsample.__main__ import main
-
-    words = []
-    for name, runs in RUNS.items():
-        for place, ranks in enumerate(runs):
-            path = tmp_path / f"{name}{place}.csv"
+def test_files_of_one_name_are_runs(tmp_path, run, result):
+    files = {name: [tmp_path / f"{name}{n}.csv" for n in range(len(RUNS[name]))] for name in RUNS}
+    for name, paths in files.items():
+        for path, ranks in zip(paths, RUNS[name], strict=True):
             path.write_text("rank\n" + "\n".join(map(str, ranks)), encoding="utf-8")
-            words.append(f"{name}={path}")
-    design = ["--items", "1000", "--sampled", "99", "--candidates", "unseen", "-m", "NDCG@10"]
-    monkeypatch.setattr("sys.argv", ["unsample", "compare", *words, *design, "--json"])
-    try:
-        main()
-    except SystemExit as ended:
-        assert ended.code in (0, None)  # noqa: PT017
-    data = json.loads(capsys.readouterr().out)
-    assert data["runs"] == {"A": 3, "B": 2}
-    assert math.isclose(data["differences"][0]["low"], result.difference("A", "B", "NDCG@10").low)
+    words = [f"{name}={path}" for name, paths in files.items() for path in paths]
+    design = ["--items", 1000, "--sampled", 99, "--candidates", "unseen", "-m", "NDCG@10"]
+    code, out, err = run("compare", *words, *design, "--json")
+    assert code == 0, err
+    python = unsample.compare(files, metrics="NDCG@10", **DESIGN)
+    for data in (json.loads(out), python.to_dict()):
+        assert data["runs"] == {"A": 3, "B": 2}
+        low = result.difference("A", "B", "NDCG@10").low
+        assert math.isclose(data["differences"][0]["low"], low)
 
 
 def test_full_rankings_have_runs_too():

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers._comparison import Comparison, listed_briefly
+from unsample.answers._comparison import Comparison, listed_briefly, name_of
 from unsample.answers._laws import Laws, MeanDifference
 from unsample.answers._notes import Note
 from unsample.answers._result import Result
@@ -96,13 +96,15 @@ class Across(Result):
         names = (name for each in self.comparisons.values() for name in each.models)
         return tuple(dict.fromkeys(names))
 
-    def difference(self, a: str, b: str, metric: str, *, like: bool = True) -> Difference:
+    def difference(self, a: str, b: str, metric: str | Metric, *, like: bool = True) -> Difference:
         """Return the difference of two means, on data sets like these or on these."""
-        return find_difference(self.like if like else self.differences, a, b, metric)
+        name = name_of(metric, self.metrics)
+        return find_difference(self.like if like else self.differences, a, b, name)
 
-    def winner(self, metric: str, *, like: bool = True) -> str | None:
+    def winner(self, metric: str | Metric, *, like: bool = True) -> str | None:
         """Return the model whose mean is surely the highest, or None."""
-        return winner_of(self.like if like else self.differences, metric, len(self.models))
+        name = name_of(metric, self.metrics)
+        return winner_of(self.like if like else self.differences, name, len(self.models))
 
     def sentences(self) -> tuple[str, ...]:
         """Return the verdict on each metric as a sentence for a paper."""
@@ -148,17 +150,21 @@ class Across(Result):
 
 
 def averaged_over(
-    across: str, found: Mapping[str, tuple[Comparison, Laws]], library: str | None
+    across: str, found: Mapping[str, tuple[Comparison, Laws]], alone: Mapping[str, str]
 ) -> Across:
-    """Return comparisons on several data sets, with means over those where all models have laws."""
+    """Return comparisons on several data sets, with means over those where all models have laws.
+
+    ``alone`` names the only model of data sets on which nothing can be compared.
+    """
     comparisons = {name: each for name, (each, _) in found.items()}
-    first = next(iter(comparisons.values()))
     models = tuple(dict.fromkeys(name for each in comparisons.values() for name in each.models))
     said: dict[Note, list[str]] = {}
     for name, each in comparisons.items():
         for note in each.notes:
             said.setdefault(note, []).append(name)
     notes = [Note(note.name, f"{listed_briefly(on)}: {note.text}") for note, on in said.items()]
+    for name, model in alone.items():
+        notes.append(Note("left out", f"means leave out {name}: there is no model but {model}"))
     whole = list[str]()
     for name, each in comparisons.items():
         missing = [model for model in models if model not in each.models]
@@ -174,8 +180,9 @@ def averaged_over(
         why = "; ".join(note.text for note in notes if note.name == "left out")
         raise InputError(
             f"{across} must name at least two data sets with all models, got {len(whole)}"
-            + (f"; {why}" if why else "")
+            + (f": {why}; give what is missing, or leave out models" if why else "")
         )
+    first = next(iter(comparisons.values()))
     standings: list[MeanStanding] = []
     pairs: dict[bool, list[Difference]] = {False: [], True: []}
     for metric in first.metrics:
@@ -185,7 +192,7 @@ def averaged_over(
             pairs[like] += law.differences(first.level, like=like)
     return Across(
         across, first.metrics, comparisons, tuple(whole), tuple(standings), tuple(pairs[False]),
-        tuple(pairs[True]), first.level, tuple(notes), library,
+        tuple(pairs[True]), first.level, tuple(notes),
     )  # fmt: skip
 
 

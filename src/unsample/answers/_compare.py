@@ -37,9 +37,9 @@ from unsample.answers._notes import Note, warn_of
 from unsample.answers._paired import Pairing
 from unsample.answers._prior import SHIPPED, as_prior
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, find_metric
-from unsample.answers._runs import on_runs, split_runs
+from unsample.answers._runs import Runs, on_runs, split_runs
 from unsample.answers._verdicts import Difference, two_sided, verdicts
-from unsample.errors import DesignError, InputError, MetricError
+from unsample.errors import DesignError, InputError, MetricError, UnsampleError
 from unsample.evidence import ModelCounts, size_on_grid
 from unsample.metrics import Metric
 from unsample.prior import Prior
@@ -82,8 +82,8 @@ def compare(
         the numbers of a paper on the same data set. `RankCounts` cannot be paired, `ModelCounts` of
         all models can. Or one table of all models, with a column that names them; or a list of
         files, which are then named by their names without endings. A list of any of these for a
-        name, or a column ``run``, holds several runs of a model (training seeds). Which *model* is
-        better is then the question, and the spread of the runs is a part of every error.
+        name, files too, or a column ``run``, holds several runs of a model (training seeds). Which
+        *model* is better is then the question, and the spread of the runs is a part of every error.
     items, sampled, replacement, negatives, candidates, kind, metrics, prior, read
         As in `unsample.estimate`, the same for all models. If the models share the same negatives,
         and it is known which item beats which target, the differences are more precise.
@@ -112,12 +112,12 @@ def compare(
     two_sided(level)
     given = Given(items, sampled, users, replacement, negatives, kind, read)
     how = _How(metrics, candidates, kind, as_prior(prior), by, level)
+    library = library_of(models)
     if across is None:
-        result: Comparison | Across = _compared(models, given, how)[0]
+        several = split_runs(_named(models, by, given, least=2), given)
+        result: Comparison | Across = replace(_compared(several, how)[0], library=library)
     else:
-        held = given.sources(models) or given.data_sets(models, across, by or MODEL)
-        found = {name: _compared(each, given, how) for name, each in held.items()}
-        result = averaged_over(across, found, library_of(models))
+        result = replace(_compared_on_each(models, across, given, how), library=library)
     warn_of(result.notes, stacklevel=3)
     return result
 
@@ -133,9 +133,29 @@ class _How(NamedTuple):
     level: float
 
 
-def _compared(models: Any, given: Given, how: _How) -> tuple[Comparison, Laws]:
+def _compared_on_each(models: Any, across: str, given: Given, how: _How) -> Across:
+    """Return the comparison on each data set, and by the means over them."""
+    if not isinstance(across, str):
+        raise InputError(f"across must be the name of a column, got {across!r}")
+    held = given.sources(models) or given.data_sets(models, across, how.by or MODEL)
+    found: dict[str, tuple[Comparison, Laws]] = {}
+    alone: dict[str, str] = {}
+    for name, each in held.items():
+        try:
+            several = split_runs(_named(each, how.by, given, least=1), given)
+            if len(several[1]) == 1:
+                alone[name] = next(iter(several[1]))
+            else:
+                found[name] = _compared(several, how)
+        except UnsampleError as problem:
+            problem.args = (f"{name}: {problem}",)
+            raise
+    return averaged_over(across, found, alone)
+
+
+def _compared(models: tuple[Mapping[str, Any], Runs, Given], how: _How) -> tuple[Comparison, Laws]:
     """Return the comparison on one data set, and the laws behind it."""
-    several, runs, given = split_runs(_named(models, how.by, given), given)
+    several, runs, given = models
     if len(runs) < 2:
         raise InputError(f"models must be at least two, got {len(several)} runs of one")
     loaded, pairing = _loaded(several, given)
@@ -160,8 +180,7 @@ def _compared(models: Any, given: Given, how: _How) -> tuple[Comparison, Laws]:
         pairing.matched,
         how.level,
         tuple(dict.fromkeys(notes)),
-        library_of(models),
-        {name: len(each) for name, each in runs.items()},
+        runs={name: len(each) for name, each in runs.items()},
     )
     return result, laws
 
@@ -208,14 +227,14 @@ def _standings(laws: Laws, metric: Metric, level: float) -> list[Standing]:
     return sorted(rows, key=lambda row: -row.value)
 
 
-def _named(models: Any, by: str | None, given: Given) -> Mapping[str, Any]:
+def _named(models: Any, by: str | None, given: Given, *, least: int) -> Mapping[str, Any]:
     """Return what is given for each model; of a table, the counts of all models."""
     several: Mapping[str, Any] | None = given.sources(models)
     if by is None and isinstance(models, list | tuple) and len(models) > 1 and is_table(models):
         several = named_by_stem(models)
     if several is None and is_table(models):
         several = given.models(models, by or MODEL)
-    if several is None or len(several) < 2:
+    if several is None or len(several) < least:
         got = type(models).__name__ if several is None else f"{len(several)}"
         raise InputError(
             f"models must be at least two: a dict of names and their ranks, a table with a column "

@@ -96,7 +96,7 @@ class Comparison(Result):
 
     def difference(self, a: str, b: str, metric: str | Metric) -> Difference:
         """Return the difference of two models on a metric, ``a`` minus ``b``."""
-        return find_difference(self.differences, a, b, self.metric_name(metric))
+        return find_difference(self.differences, a, b, name_of(metric, self.metrics))
 
     def chance(self, a: str, b: str, metric: str | Metric) -> float | None:
         """Return the chance that ``a`` is better than ``b``; None where it is withheld."""
@@ -104,7 +104,7 @@ class Comparison(Result):
 
     def winner(self, metric: str | Metric) -> str | None:
         """Return the model that beats every other on the metric, or None if there is none."""
-        return winner_of(self.differences, self.metric_name(metric), len(self.models))
+        return winner_of(self.differences, name_of(metric, self.metrics), len(self.models))
 
     def gate(self, metric: str | Metric, *, baseline: str, margin: float = 0.0) -> Gate:
         """Return whether a model is worse than the ``baseline``: ``failed`` where that is sure.
@@ -114,7 +114,7 @@ class Comparison(Result):
         """
         check_choice("baseline", baseline, self.models)
         margin = check_real("margin", margin, low=0.0, high=1.0, open_high=True, hint="0.01 is 1 %")
-        name = self.metric_name(metric)
+        name = name_of(metric, self.metrics)
         taken = [pair for pair in self.differences if pair.metric == name]
         if len(taken) < len(self.models) * (len(self.models) - 1) // 2:
             raise InputError(
@@ -124,14 +124,6 @@ class Comparison(Result):
         others = [model for model in self.models if model != baseline]
         pairs = {model: find_difference(taken, model, baseline, name) for model in others}
         return Gate.of(pairs, self.estimates[baseline][name].value, margin, self.level)
-
-    def metric_name(self, metric: str | Metric) -> str:
-        """Return the name under which the metric was asked for."""
-        found = find_metric(metric, self.metrics)
-        if found is None:
-            there = ", ".join(map(str, self.metrics))
-            raise KeyError(f"no comparison on {metric}; there are {there}")
-        return found.name
 
     def excerpt(self) -> Comparison:
         """Return the part that is shown if there are very many models: the first 50 on each metric.
@@ -212,6 +204,14 @@ def _first_rows(rows: Iterable[_Row]) -> tuple[_Row, ...]:
     """Return the first rows of each metric, as many as are shown."""
     groups = itertools.groupby(rows, key=lambda row: row.metric)
     return tuple(row for _, group in groups for row in itertools.islice(group, _MOST_ROWS))
+
+
+def name_of(metric: str | Metric, metrics: Sequence[Metric]) -> str:
+    """Return the name under which a metric was asked for."""
+    found = find_metric(metric, metrics)
+    if found is None:
+        raise KeyError(f"no comparison on {metric}; there are {', '.join(map(str, metrics))}")
+    return found.name
 
 
 def listed_briefly(names: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -34,7 +33,7 @@ def split_runs(models: Mapping[str, Any], given: Given) -> tuple[Mapping[str, An
         for run, each in zip(runs[name], held, strict=True):
             if run in flat:
                 raise InputError(f"models must not be called as a run is, got {run!r} twice")
-            flat[run] = each[0] if _is_one_file(each) else each
+            flat[run] = each
     if isinstance(given.users, Mapping):
         users = given.users
         here = {run: users[name] for name in runs if name in users for run in runs[name]}
@@ -43,17 +42,9 @@ def split_runs(models: Mapping[str, Any], given: Given) -> tuple[Mapping[str, An
 
 
 def _are_runs(source: Any) -> bool:
-    """Return whether a list holds runs: neither ranks nor the files of one table."""
-    if not isinstance(source, list | tuple):
-        return False
-    return not any(np.isscalar(each) or isinstance(each, os.PathLike) for each in source)
-
-
-def _is_one_file(source: Any) -> bool:
-    return (
-        isinstance(source, list | tuple)
-        and len(source) == 1
-        and isinstance(source[0], str | os.PathLike)
+    """Return whether a list holds runs, and not ranks: tables, files, or lists of ranks."""
+    return isinstance(source, list | tuple) and not any(
+        np.isscalar(each) and not isinstance(each, str) for each in source
     )
 
 

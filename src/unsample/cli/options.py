@@ -187,9 +187,7 @@ def sources(words: tuple[str, ...], *, runs: bool = False) -> Any:
     for each in [[word] for word in words] if runs else [words]:
         for name, source in named(each, "each model", "NAME=FILE").items():
             found.setdefault(name, []).append(source)
-    return {
-        name: each[0] if len(each) == 1 else [[run] for run in each] for name, each in found.items()
-    }
+    return {name: each[0] if len(each) == 1 else each for name, each in found.items()}
 
 
 def reading(column: tuple[str, ...], rows: str | None, ties: str, rng: int) -> Read:
