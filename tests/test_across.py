@@ -178,8 +178,8 @@ def test_wrong_input_is_refused(result):
         unsample.compare(ROWS, across="data")
     with pytest.raises(InputError, match="across must be the name of a column, got 5"):
         unsample.compare(ROWS, across=5)
-    with pytest.raises(InputError, match="^x: ranks of B must be"):
-        sets = {"x": {"A": [1, 2], "B": [1, "z"]}}
+    sets = {"x": {"A": [1, 2], "B": [1, "z"]}}
+    with pytest.raises(InputError, match="x: ranks of B must be"):
         unsample.compare(sets, across="dataset", items=9, sampled=3)
     with pytest.raises(KeyError, match="no comparison on MRR; there are NDCG@10, Recall@100"):
         result.winner("MRR")
