@@ -46,6 +46,8 @@ def test_truth_of_the_example_is_what_its_script_prints(tmp_path):
         for metric in ("Recall@10", "Recall@50"):
             (said,) = re.findall(rf"{metric} = (0\.\d+)", PAGES[page])
             assert re.search(rf"{metric} +{said}", done.stdout)
+    (line,) = re.findall(r"`examples/make_ranks.py` made.*", PAGES["docs/start.md"])
+    assert all(number in done.stdout for number in re.findall(r"0\.\d+", line))
 
 
 def _anchors(text: str) -> set[str]:
