@@ -45,7 +45,8 @@ def counts(factors, targets, exclude=None, *where):
 def engine(request, monkeypatch):
     """Choose what counts; without CUDA, the processor stands in for the kernels."""
     device, name = request.param
-    monkeypatch.setattr(_cuda, "_is_fused", lambda *_: name == "kernels")
+    fused = name == "kernels"
+    monkeypatch.setattr(_cuda, "_is_fused", lambda _, dim: fused and dim <= _cuda._LARGEST_DIM)
     if (device, name) == ("cpu", "kernels"):
         monkeypatch.setattr(_cuda, "_TARGETS", 64)
         for kernel in (own_scores, count_above, count_excluded):
