@@ -1,8 +1,8 @@
-"""Laws, sizes and designs at random, put through the doors that users have.
+"""Laws, sizes and designs at random, put to the functions that users call.
 
 A trial draws a world of one kind: a law of global ranks, a catalogue, a number of users and a
-sample. It asks a door for one metric and notes whether the bounds, or the interval of a mean, hold
-the truth. Nothing in a world was chosen because they do well there.
+sample. It asks for one metric and notes whether the bounds, or the interval of a mean, hold the
+truth. Nothing in a world was chosen because they do well there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class World:
-    """A law of global ranks in a catalogue, and how it is looked at."""
+    """A law of global ranks in a catalogue, and how it is sampled."""
 
     mass: np.ndarray
     sampled: int
@@ -163,7 +163,7 @@ def _world(kind: str, rng: np.random.Generator, *, most_users: float = 1e6) -> W
     )
 
 
-# -- doors ----------------------------------------------------------------------------------------
+# -- questions ------------------------------------------------------------------------------------
 
 
 def _asked(words: object, truth: float, ask: Callable[[], Estimates]) -> Trial:
@@ -178,8 +178,8 @@ def _asked(words: object, truth: float, ask: Callable[[], Estimates]) -> Trial:
 
 def _estimated(world: World, ranks: np.ndarray, **given: object) -> Callable[[], Estimates]:
     """Return the question about sampled ranks; without a prior, intervals are the bounds."""
-    told = {"items": world.items, "sampled": world.sampled, "metrics": world.metric} | given
-    return lambda: unsample.estimate(ranks, method="naive", prior=None, **told)
+    given = {"items": world.items, "sampled": world.sampled, "metrics": world.metric} | given
+    return lambda: unsample.estimate(ranks, method="naive", prior=None, **given)
 
 
 def fixed(kind: str, rng: np.random.Generator) -> Trial:

@@ -13,8 +13,10 @@ import unsample
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
 from unsample.designs import Candidates, Fixed, PairScores, run
 from unsample.errors import UnsampleWarning
+from unsample.evidence import ModelCounts, Targets
 from unsample.law import Law
 from unsample.metrics import parse_all
+from unsample.prior import Posterior, _law, shipped
 
 pytestmark = pytest.mark.validity
 
@@ -127,3 +129,42 @@ def test_a_planted_error_breaks_the_promise(error, monkeypatch, ledger):
     with pytest.raises(BrokenPromiseError):
         keep(findings)
     assert any(finding.measure == "bias" and not finding.kept for finding in findings)
+
+
+# -- equal models ---------------------------------------------------------------------------------
+
+
+def _verdicts(size: int) -> list[Finding]:
+    """Return how often two models of one P(R) are told apart, by whether ranks are alike."""
+    items, sampled, users, found = 2000, 99, 400, []
+    weights = 1.0 / (np.arange(1, items + 1) + 5.0)
+    for alike in (0.0, 0.8):
+        called = 0
+        for seed in range(size):
+            rng = np.random.default_rng([seed, int(10 * alike)])
+            first, other = 1 + rng.choice(items, size=(2, users), p=weights / weights.sum())
+            second = np.where(rng.random(users) < alike, first, other)
+            drawn = Law(items, sampled).draw(np.stack([first, second]), rng=rng)
+            both = {
+                name: Targets(ranks, items=items, sampled=sampled)
+                for name, ranks in zip("ab", drawn, strict=True)
+            }
+            posterior = Posterior.of(ModelCounts.of_targets(both), shipped(), kind="unseen")
+            # At K = 200 hardly anything of the prior is left: this is the hardest case.
+            chance = posterior.law("Recall@200").chance("a", "b")
+            called += max(chance, 1.0 - chance) >= 0.95
+        limit = 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / size)
+        promise = "equal models get a verdict in at most 5 %"
+        setting = f"{alike:.0%} of the users' ranks alike"
+        found.append(Finding(promise, setting, "verdicts", called / size, limit, False, size))
+    return found
+
+
+def test_equal_models_seldom_get_a_verdict(ledger):
+    keep(ledger(_verdicts(simulations(300))))
+
+
+def test_users_that_count_for_three_break_the_promise(monkeypatch, ledger):
+    monkeypatch.setattr(_law, "CAUTION", _law.CAUTION / 3.0)
+    with pytest.raises(BrokenPromiseError):
+        keep(ledger(_verdicts(100), planted="users count for three"))

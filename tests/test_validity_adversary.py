@@ -1,4 +1,4 @@
-"""Promises against an adversary: laws, sizes, users and designs at random, through every door."""
+"""Promises against an adversary: laws, sizes, users and designs at random."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from unsample import estimators as _estimators
 from unsample._checks import check_choice
-from unsample._spelling import read_method
 from unsample.answers._estimates import AUTO
 from unsample.errors import InputError, MethodError
 from unsample.estimators import MLE, Estimator
@@ -47,7 +46,7 @@ def as_methods(
     for each in [method] if isinstance(method, str | Estimator) else method:
         name, given = ("", "")
         if not isinstance(each, Estimator):
-            name, given = read_method(each, (AUTO, *_estimators.REGISTRY))
+            name, given = _estimators.read_method(each, (AUTO, *_estimators.REGISTRY))
         if name != AUTO:
             estimator = _estimators.parse(each)
             found[str(estimator)] = estimator

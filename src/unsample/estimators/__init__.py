@@ -19,7 +19,7 @@ from unsample.estimators._observed import (
     Observed,
     mean_weights,
 )
-from unsample.estimators._registry import REGISTRY, parse, parse_all
+from unsample.estimators._registry import REGISTRY, parse, read_method
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
 from unsample.estimators.likelihood import MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
@@ -48,5 +48,5 @@ __all__ = [
     "UnbiasedRank",
     "mean_weights",
     "parse",
-    "parse_all",
+    "read_method",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from types import MappingProxyType
 
-from unsample._spelling import read_method
+from unsample._checks import check_choice
 from unsample.errors import MethodError
 from unsample.estimators._base import Estimator
 from unsample.estimators.likelihood import MLE, WMLE, Beta
@@ -16,6 +16,7 @@ from unsample.estimators.squares import BV, CLS, MES, MN
 
 _ALL = (Naive, UnbiasedRank, CLS, BV, MN, MLE, WMLE, MES, Beta, RecallMap)
 REGISTRY: Mapping[str, type[Estimator]] = MappingProxyType({each.name: each for each in _ALL})
+_METHOD = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?:\((?P<parameters>[^()]*)\)\s*)?")
 _PARAMETER = re.compile(r"\s*(?P<key>[A-Za-z_]+)\s*=\s*(?P<value>[^=\s]+)\s*")
 
 
@@ -35,14 +36,20 @@ def parse(method: str | Estimator) -> Estimator:
     return REGISTRY[name](**_parameters(given, REGISTRY[name]))
 
 
-def parse_all(methods: str | Estimator | Iterable[str | Estimator]) -> tuple[Estimator, ...]:
-    """Return these estimators, each once, in the order given."""
-    if isinstance(methods, str | Estimator):
-        methods = [methods]
-    estimators = tuple({str(e): e for e in map(parse, methods)}.values())
-    if not estimators:
-        raise MethodError("method must name at least one estimator, got none; try mle")
-    return estimators
+def read_method(method: object, known: Iterable[str]) -> tuple[str, str]:
+    """Return the name of a method, and its parameters as they are written in the brackets.
+
+    >>> read_method("BV(gamma=0.01)", ["mle", "bv"])
+    ('bv', 'gamma=0.01')
+    """
+    match = _METHOD.fullmatch(method) if isinstance(method, str) else None
+    if match is None:
+        raise MethodError(
+            f"method must be a name such as mle or bv(gamma=0.01), got {method!r}; "
+            f"known: {', '.join(known)}"
+        )
+    name, given = match["name"].casefold(), match["parameters"] or ""
+    return check_choice("method", name, list(known), error=MethodError), given
 
 
 def _parameters(text: str, estimator: type[Estimator]) -> dict[str, float | int | str]:

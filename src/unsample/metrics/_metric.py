@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample._spelling import check_cutoff, read_metric, split_metrics
 from unsample.errors import MetricError
+from unsample.metrics._names import check_cutoff, read_metric, split_metrics
 
 #: Every family that parses, by its name; `register` fills it.
 REGISTRY: dict[str, MetricFamily] = {}

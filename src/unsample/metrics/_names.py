@@ -1,14 +1,14 @@
-"""Read names of metrics and methods, without numpy, so that a wrong name is refused at once."""
+"""Read the names of metrics, and suggest the one that was meant where there is no such name."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from unsample._rules import check_choice, check_integer, suggest
-from unsample.errors import MethodError, MetricError
+from unsample._checks import check_integer, suggest
+from unsample.errors import MetricError
 
 _METRIC = re.compile(
     r"\s*(?P<family>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<variant>\([^()]*\))?\s*"
@@ -27,7 +27,6 @@ _OTHER_WORDS = {
     "meanaverageprecision": "map",
     "meanreciprocalrank": "mrr",
 }
-_METHOD = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?:\((?P<parameters>[^()]*)\)\s*)?")
 
 
 def read_metric(name: object, families: Mapping[str, Collection[str]]) -> tuple[str, str, Any]:
@@ -89,19 +88,3 @@ def check_cutoff(label: str, k: object, *, whole: bool) -> int | None:
         raise MetricError(f"K of {label} must be left out, got {k!r}: it looks at all items")
     hint = f"write {label}@10, or {label} for all items"
     return check_integer(f"K of {label}", k, minimum=1, hint=hint, error=MetricError)
-
-
-def read_method(method: object, known: Iterable[str]) -> tuple[str, str]:
-    """Return the name of a method, and its parameters as they are written in the brackets.
-
-    >>> read_method("BV(gamma=0.01)", ["mle", "bv"])
-    ('bv', 'gamma=0.01')
-    """
-    match = _METHOD.fullmatch(method) if isinstance(method, str) else None
-    if match is None:
-        raise MethodError(
-            f"method must be a name such as mle or bv(gamma=0.01), got {method!r}; "
-            f"known: {', '.join(known)}"
-        )
-    name, given = match["name"].casefold(), match["parameters"] or ""
-    return check_choice("method", name, list(known), error=MethodError), given
