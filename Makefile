@@ -66,8 +66,8 @@ web: $(DEV)  ## the page with the calculators (out/web); PYODIDE=folder: without
 libraries: $(READY)  ## adapters with each real library, in environments of their own: gigabytes
 	$(BIN)/python tools/try_adapters.py
 
-mutants: $(VENV)/.release  ## does a test fail when a line of the core is wrong? hours; SHARE=0.1 for a sample
-	$(SETTINGS) $(BIN)/python tools/mutants.py $(if $(SHARE),--share $(SHARE))
+mutants: $(VENV)/.release  ## does a test fail when the core is wrong? half an hour; SIZE=n: of each package
+	$(SETTINGS) $(BIN)/python tools/mutants.py $(if $(SIZE),--size $(SIZE))
 
 dist: $(VENV)/.release  ## wheel and sdist (dist), checked and tried in empty environments
 	$(BIN)/python tools/check_dist.py

@@ -1,0 +1,112 @@
+"""Does a test fail when the core is wrong? ``make mutants`` runs mutmut and judges what it finds.
+
+Mutmut copies the functions of metrics, law, evidence, prior and bounds, each with one small error,
+and runs the tests that reach the function (pyproject.toml says which). There are thousands, so a
+sample is drawn of each package, with a fixed seed. At least 90 % must be found. Mutants that
+survive are listed; `EXCUSED` says of which functions they may, and why.
+
+    python tools/mutants.py                 60 of each package, about half an hour
+    python tools/mutants.py --size 100000   all of them, hours
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "mutants"
+LEAST = 0.9
+#: What mutmut says of a mutant by the exit code of its tests: 0 survived, 33 no test reaches it.
+SURVIVED, UNREACHED = 0, 33
+#: Functions of which mutants may survive, by the beginning of their names.
+EXCUSED: dict[str, str] = {}
+
+
+def mutmut(*names: str, check: bool) -> None:
+    """Run mutmut on some mutants."""
+    workers = str(len(os.sched_getaffinity(0)))
+    call = [sys.executable, "-m", "mutmut", "run", "--max-children", workers, *names]
+    subprocess.run(call, cwd=ROOT, check=check, capture_output=not check)  # noqa: S603
+
+
+def results() -> dict[str, int | None]:
+    """Return the exit code of each mutant's tests; None where they have not run."""
+    found: dict[str, int | None] = {}
+    for path in sorted(FOLDER.rglob("*.meta")):
+        found |= json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
+    return found
+
+
+def reached() -> set[str]:
+    """Return the functions that some test reaches, by their names in mutants."""
+    stats = json.loads((FOLDER / "mutmut-stats.json").read_text(encoding="utf-8"))
+    return {name for name, tests in stats["tests_by_mangled_function_name"].items() if tests}
+
+
+def package(name: str) -> str:
+    """Return the package that a mutant belongs to."""
+    return name.split(".")[1]
+
+
+def function(name: str) -> str:
+    """Return the function that a mutant was made of."""
+    return name.partition("__mutmut_")[0]
+
+
+def draw(size: int, seed: int) -> list[str]:
+    """Return mutants of each package, as many at most."""
+    chosen = []
+    names = sorted(results())
+    for each in sorted(set(map(package, names))):
+        some = [name for name in names if package(name) == each]
+        chosen += random.Random(seed).sample(some, min(size, len(some)))  # noqa: S311
+    return chosen
+
+
+def report(chosen: list[str]) -> bool:
+    """Print the share that was found by package, and those that survived; is it enough?"""
+    found, known = results(), reached()
+    codes = {name: found[name] if function(name) in known else UNREACHED for name in chosen}
+    lost = {name for name, code in codes.items() if code in (SURVIVED, UNREACHED)}
+    print("| package | tried | found |\n| --- | --- | --- |")
+    for each in [*sorted(set(map(package, chosen))), ""]:
+        some = [name for name in chosen if not each or package(name) == each]
+        share = 1.0 - len(lost & set(some)) / len(some)
+        error = (share * (1.0 - share) / len(some)) ** 0.5
+        print(f"| {each or 'all'} | {len(some)} | {share:.1%} ± {error:.1%} |")
+    for name in sorted(lost):
+        excuse = [why for start, why in EXCUSED.items() if name.startswith(start)]
+        call = [sys.executable, "-m", "mutmut", "show", name]
+        shown = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+        changed = [line for line in shown.stdout.splitlines() if line[:1] in "-+"][2:]
+        print(f"\n{name}: {excuse[0] if excuse else 'no test'}", *changed, sep="\n  ")
+    return 1.0 - len(lost) / len(chosen) >= LEAST
+
+
+def main() -> None:
+    """Make the mutants, try a sample of them, and judge."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=60, help="mutants of each package")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    # No mutant has this name: mutmut makes all of them, notes which test reaches what, and stops.
+    mutmut("none", check=False)
+    if not (FOLDER / "mutmut-stats.json").exists():
+        sys.exit("the tests must pass before anything is wrong: run `mutmut run` to see what fails")
+    names = draw(chosen.size, chosen.seed)
+    known = reached()
+    mutmut(*(name for name in names if function(name) in known), check=True)
+    if not report(names):
+        sys.exit(f"at least {LEAST:.0%} must be found")
+
+
+if __name__ == "__main__":
+    main()
