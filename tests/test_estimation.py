@@ -9,7 +9,7 @@ import pytest
 
 import unsample
 from unsample import Read
-from unsample.answers._estimate import _outside
+from unsample.answers._doubts import outside
 from unsample.errors import (
     BiasedMethodWarning,
     DesignError,
@@ -128,8 +128,8 @@ def test_import_loads_nothing_heavy():
 
 def test_a_method_outside_the_bounds_is_told(result):
     entry = result["NDCG@40", "bv"]
-    assert _outside(entry) == []
-    (note,) = _outside(replace(entry, value=0.99))
+    assert outside(entry) == []
+    (note,) = outside(replace(entry, value=0.99))
     assert re.match(r"bv.* gives NDCG@40 = 0\.99, outside the bounds 0\.\d+ \.\. 0\.\d+", note.text)
 
 

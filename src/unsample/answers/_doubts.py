@@ -1,14 +1,18 @@
-"""What is possible, but hardly meant: said beside the answer, which is right if it was meant."""
+"""What a reader should know beside an estimate: what is hardly meant, and what cannot be told."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from unsample.answers._estimates import Estimate
 from unsample.answers._notes import Note
+from unsample.bounds import Bounds
+from unsample.estimators import Fit
 from unsample.evidence import RankCounts
 from unsample.metrics import Metric
+from unsample.prior import BOUNDS, FEWEST_USERS, Posterior
 
 #: Ranks before the last whose targets say how many to expect at the last, and how many make an
 #: empty last rank no chance: exp(-10) is less than one in twenty thousand.
@@ -71,3 +75,87 @@ def _one_less(counts: RankCounts) -> list[Note]:
         "so many"
     )
     return [Note("one less", text)]
+
+
+# -- what methods and intervals leave to be said ---------------------------------------------------
+
+
+def on_fits(fits: Mapping[str, Fit], metrics: Sequence[Metric]) -> list[Note]:
+    """Return what is to be known of the methods of papers."""
+    notes = []
+    for name, fit in fits.items():
+        if not fit.certificate.usable:
+            text = (
+                f"{name} did not converge on the data ({fit.certificate}): do not rely on its "
+                "values, and use another method, for instance auto"
+            )
+            notes.append(Note("unconverged", text))
+        moved = [
+            f"{metric.name} = {fit.unclipped[0, place]:.6g}"
+            for place, metric in enumerate(metrics)
+            if fit.clipped[place]
+        ]
+        if moved:
+            text = (
+                f"{name} gave {', '.join(moved)}, outside the metric's range, and was clipped "
+                "into it: the method is linear in the counts and too noisy for these data; use "
+                "auto or mle"
+            )
+            notes.append(Note("clipped", text))
+    return notes
+
+
+def outside(entry: Estimate) -> list[Note]:
+    """Return a note if a value is outside its bounds: then the method is wrong."""
+    low, high = entry.limits
+    if low - 1e-9 <= entry.value <= high + 1e-9 or entry.method == "naive":
+        return []
+    text = (
+        f"{entry.method} gives {entry.metric} = {entry.value:.4g}, outside the bounds {low:.4g} .. "
+        f"{high:.4g}, which hold whatever P(R) is: do not rely on it"
+    )
+    return [Note("outside", text)]
+
+
+def on_bounds(
+    counts: RankCounts, bounds: Bounds, posterior: Posterior | None, entries: Sequence[Estimate]
+) -> list[Note]:
+    """Return why intervals are the bounds, if any are."""
+    if not bounds.feasible:
+        text = (
+            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
+            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
+        )
+        return [Note("refuted", text)]
+    if all(entry.source != BOUNDS for entry in entries):
+        return []
+    return _why_bounds(counts, posterior)
+
+
+def _why_bounds(counts: RankCounts, posterior: Posterior | None) -> list[Note]:
+    """Return why some intervals are the bounds."""
+    if counts.shared is not None and not counts.shared.known:
+        text = (
+            "targets share their sampled items, and it is not known which item beats which target: "
+            "the intervals are bounds, which allow for any dependence, and are wide; record "
+            "outcomes by item (rows of user, item, score, target), or draw items for each target"
+        )
+        return [Note("shared", text)]
+    if counts.effective_users < FEWEST_USERS:
+        text = f"{counts.users:,} users are few: the intervals are bounds, valid for any number"
+        return [Note("few users", text)]
+    if posterior is None:
+        return []
+    if BOUNDS not in posterior.sources:
+        text = (
+            "fewer than four of the shared items make up most of the error that comes with them, "
+            "so that nothing tells how large it is: these intervals are bounds, which allow for "
+            "any dependence; draw a larger part, or ask for a larger K"
+        )
+        return [Note("few items", text)]
+    text = (
+        "these sampled ranks are unlike those of the data sets that the prior was learned from: "
+        "the intervals are bounds, which hold whatever P(R) is; check items, sampled, ties and how "
+        "items were drawn"
+    )
+    return [Note("unlike", text)]

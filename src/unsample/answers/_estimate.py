@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, overload
+from dataclasses import replace
+from typing import Any, NamedTuple, overload
 
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import check_choice
 from unsample._gone import refuses_gone
-from unsample.answers._doubts import doubts
+from unsample.answers._doubts import doubts, on_bounds, on_fits, outside
 from unsample.answers._estimates import (
     AUTO,
     MEAN,
@@ -24,13 +24,13 @@ from unsample.answers._given import USUAL, Given, library_of, possible_metrics
 from unsample.answers._notes import Note, warn_of
 from unsample.answers._prior import SHIPPED, as_methods, as_prior, prior_kind
 from unsample.answers._result import DEFAULT_METRICS
-from unsample.answers._spread import Certain, MeanSpread
+from unsample.answers._spread import MeanSpread, certain
 from unsample.bounds import Bounds, DirectMean, MeanError
-from unsample.estimators import CANDIDATES, Estimator, Fit, Observed
+from unsample.estimators import CANDIDATES, Estimator, Observed
 from unsample.evidence import RankCounts, Targets
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
-from unsample.prior import BOUNDS, FEWEST_USERS, Posterior, Prior
+from unsample.prior import Posterior, Prior
 from unsample.tables import Read
 
 DEFAULT_METHOD = AUTO
@@ -154,13 +154,19 @@ def estimate_counts(
     wanted = _metrics.parse_all(possible_metrics(metrics, counts))
     held, chosen = as_prior(prior), prior_kind(kind, candidates)
     methods = as_methods(method, held)
-    for each in methods.values():
-        if each is not None:
-            each.require(wanted)
-    parts = [
-        _Part.of(weighed, same, methods, held, chosen, candidates)
-        for weighed, same in weighed_apart(counts, wanted)
-    ]
+    for asked in methods.values():
+        if asked is not None:
+            asked.require(wanted)
+    parts = []
+    for each, same in _weighed_apart(counts, wanted):
+        weighed = _certified(each, same)
+        if weighed.known.all():
+            parts.append(_known(weighed, same, methods))
+            continue
+        posterior = None
+        if held is not None:
+            posterior = Posterior.of(weighed, held, kind=chosen, candidates=candidates)
+        parts.append(_sampled(weighed, same, methods, posterior))
     by_name = {(entry.method, entry.metric.name): entry for part in parts for entry in part.entries}
     # P(R) is that of a metric to which all relevant items of a user count the same, if any.
     alike = [part for part in parts if part.metrics[0].family.weighs_alike] or parts[:1]
@@ -169,13 +175,13 @@ def estimate_counts(
     return Estimates(
         tuple(by_name[name, metric.name] for name in methods for metric in wanted),
         counts,
-        alike[0].distributions,
+        alike[0].curves,
         tuple(dict.fromkeys([*notes, *(note for part in parts for note in part.notes)])),
         candidates,
     )
 
 
-def weighed_apart(
+def _weighed_apart(
     counts: RankCounts, metrics: tuple[Metric, ...]
 ) -> list[tuple[RankCounts, tuple[Metric, ...]]]:
     """Return counts for each way to weigh targets, with the metrics that weigh them in this way."""
@@ -187,62 +193,58 @@ def weighed_apart(
     return [(weighed, tuple(same)) for weighed, same in found.values()]
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """What is asked about metrics that all weigh targets in the same way as the counts."""
+class _Part(NamedTuple):
+    """What is asked about metrics that all weigh targets in the same way."""
 
-    counts: RankCounts
     metrics: tuple[Metric, ...]
-    entries: tuple[Estimate, ...]
-    distributions: Mapping[str, RankDistribution]
-    notes: tuple[Note, ...]
+    entries: list[Estimate]
+    curves: Mapping[str, RankDistribution]
+    notes: list[Note]
 
-    @classmethod
-    def of(
-        cls,
-        counts: RankCounts,
-        metrics: tuple[Metric, ...],
-        methods: Mapping[str, Estimator | None],
-        prior: Prior | None,
-        kind: str | None,
-        candidates: str | None,
-    ) -> _Part:
-        """Answer with one posterior, and one fit of each method of a paper."""
-        counts = _certified(counts, metrics)
-        cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in metrics]
-        observed = Observed.prepare(counts, cutoffs=cutoffs)
-        known = bool(counts.known.all())
-        posterior = None
-        if prior is not None and not known:
-            posterior = Posterior.of(counts, prior, kind=kind, candidates=candidates)
-        fits = {
-            name: each.evaluate(observed, metrics)
-            for name, each in methods.items()
-            if each is not None and not known
-        }
-        learned = None if posterior is None else posterior.curve()
-        curves = {name: fits[name].distribution if name in fits else learned for name in methods}
-        bounds = None if known else Bounds.of(counts, cutoffs)
-        entries, notes = [], _on_fits(fits, metrics)
-        for place, metric in enumerate(metrics):
-            if bounds is None:
-                first = _of_known(metric, counts, observed)
-            else:
-                first = entry_of(metric, counts, bounds, posterior)
-            unbiased = known or DirectMean.of(metric, counts) is not None
-            for name in methods:
-                value, solver = first.value, ""
-                if name in fits and not unbiased:
-                    value = counts.scale * float(fits[name].values[0, place])
-                    value = min(value, counts.ceiling(metric))
-                    solver = str(fits[name].certificate)
-                entry = replace(first, method=name, value=value, solver=solver)
-                entries.append(entry)
-                notes += _outside(entry)
-        if bounds is not None:
-            notes += _on_bounds(counts, bounds, posterior, entries)
-        kept = {name: curve for name, curve in curves.items() if curve is not None}
-        return cls(counts, metrics, tuple(entries), kept, tuple(notes))
+
+def _known(
+    counts: RankCounts, metrics: tuple[Metric, ...], methods: Mapping[str, Estimator | None]
+) -> _Part:
+    """Return the metrics of users whose ranks are all known, which are no method's."""
+    observed, entries = Observed.prepare(counts), list[Estimate]()
+    for metric in metrics:
+        direct = DirectMean.of(metric, counts)
+        values = observed.known_weights([metric])[:, 0] if direct is None else direct.values
+        value = counts.scale * float(counts.weight @ values) / float(counts.weight.sum())
+        spread = MeanSpread(value, MeanError.of_cells(values, counts, metric))
+        known = certain(value)
+        entry = Estimate(metric, "", value, MEAN, spread, known, spread.interval(0.95), counts)
+        entries += [replace(entry, method=name) for name in methods]
+    return _Part(metrics, entries, {}, [])
+
+
+def _sampled(
+    counts: RankCounts,
+    metrics: tuple[Metric, ...],
+    methods: Mapping[str, Estimator | None],
+    posterior: Posterior | None,
+) -> _Part:
+    """Answer with one posterior, and one fit of each method of a paper."""
+    cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in metrics]
+    observed, bounds = Observed.prepare(counts, cutoffs=cutoffs), Bounds.of(counts, cutoffs)
+    fits = {name: each.evaluate(observed, metrics) for name, each in methods.items() if each}
+    learned = None if posterior is None else posterior.curve()
+    curves = {name: fits[name].distribution if name in fits else learned for name in methods}
+    entries, notes = list[Estimate](), on_fits(fits, metrics)
+    for place, metric in enumerate(metrics):
+        first = entry_of(metric, counts, bounds, posterior)
+        unbiased = DirectMean.of(metric, counts) is not None
+        for name in methods:
+            value, solver = first.value, ""
+            if name in fits and not unbiased:
+                value = counts.scale * float(fits[name].values[0, place])
+                value = min(value, counts.ceiling(metric))
+                solver = str(fits[name].certificate)
+            entries.append(replace(first, method=name, value=value, solver=solver))
+            notes += outside(entries[-1])
+    notes += on_bounds(counts, bounds, posterior, entries)
+    kept = {name: curve for name, curve in curves.items() if curve is not None}
+    return _Part(metrics, entries, kept, notes)
 
 
 def _certified(counts: RankCounts, metrics: Sequence[Metric]) -> RankCounts:
@@ -253,97 +255,3 @@ def _certified(counts: RankCounts, metrics: Sequence[Metric]) -> RankCounts:
     if any(metric.k is None or (counts.low[vague] <= metric.k).any() for metric in metrics):
         return counts
     return replace(counts, low=counts.high)
-
-
-def _of_known(metric: Metric, counts: RankCounts, observed: Observed) -> Estimate:
-    """Return the metric of users whose ranks are all known."""
-    direct = DirectMean.of(metric, counts)
-    values = observed.known_weights([metric])[:, 0] if direct is None else direct.values
-    value = counts.scale * float(counts.weight @ values) / float(counts.weight.sum())
-    spread = MeanSpread(value, MeanError.of_cells(values, counts, metric))
-    limits = spread.interval(0.95)
-    return Estimate(metric, "", value, MEAN, spread, Certain(value), limits, counts)
-
-
-# -- notes ---------------------------------------------------------------------------------------
-
-
-def _on_fits(fits: Mapping[str, Fit], metrics: Sequence[Metric]) -> list[Note]:
-    """Return what is to be known of the methods of papers."""
-    notes = []
-    for name, fit in fits.items():
-        if not fit.certificate.usable:
-            text = (
-                f"{name} did not converge on the data ({fit.certificate}): do not rely on its "
-                "values, and use another method, for instance auto"
-            )
-            notes.append(Note("unconverged", text))
-        moved = [
-            f"{metric.name} = {fit.unclipped[0, place]:.6g}"
-            for place, metric in enumerate(metrics)
-            if fit.clipped[place]
-        ]
-        if moved:
-            text = (
-                f"{name} gave {', '.join(moved)}, outside the metric's range, and was clipped "
-                "into it: the method is linear in the counts and too noisy for these data; use "
-                "auto or mle"
-            )
-            notes.append(Note("clipped", text))
-    return notes
-
-
-def _outside(entry: Estimate) -> list[Note]:
-    """Return a note if a value is outside its bounds: then the method is wrong."""
-    low, high = entry.limits
-    if low - 1e-9 <= entry.value <= high + 1e-9 or entry.method == "naive":
-        return []
-    text = (
-        f"{entry.method} gives {entry.metric} = {entry.value:.4g}, outside the bounds {low:.4g} .. "
-        f"{high:.4g}, which hold whatever P(R) is: do not rely on it"
-    )
-    return [Note("outside", text)]
-
-
-def _on_bounds(
-    counts: RankCounts, bounds: Bounds, posterior: Posterior | None, entries: Sequence[Estimate]
-) -> list[Note]:
-    """Return why intervals are the bounds, if any are."""
-    if not bounds.feasible:
-        text = (
-            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
-            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
-        )
-        return [Note("refuted", text)]
-    if all(entry.source != BOUNDS for entry in entries):
-        return []
-    return _why_bounds(counts, posterior)
-
-
-def _why_bounds(counts: RankCounts, posterior: Posterior | None) -> list[Note]:
-    """Return why some intervals are the bounds."""
-    if counts.shared is not None and not counts.shared.known:
-        text = (
-            "targets share their sampled items, and it is not known which item beats which target: "
-            "the intervals are bounds, which allow for any dependence, and are wide; record "
-            "outcomes by item (rows of user, item, score, target), or draw items for each target"
-        )
-        return [Note("shared", text)]
-    if counts.effective_users < FEWEST_USERS:
-        text = f"{counts.users:,} users are few: the intervals are bounds, valid for any number"
-        return [Note("few users", text)]
-    if posterior is None:
-        return []
-    if BOUNDS not in posterior.sources:
-        text = (
-            "fewer than four of the shared items make up most of the error that comes with them, "
-            "so that nothing tells how large it is: these intervals are bounds, which allow for "
-            "any dependence; draw a larger part, or ask for a larger K"
-        )
-        return [Note("few items", text)]
-    text = (
-        "these sampled ranks are unlike those of the data sets that the prior was learned from: "
-        "the intervals are bounds, which hold whatever P(R) is; check items, sampled, ties and how "
-        "items were drawn"
-    )
-    return [Note("unlike", text)]

@@ -21,7 +21,7 @@ from unsample.answers._doubts import beyond_items
 from unsample.answers._estimates import MEAN, Estimate, Estimates
 from unsample.answers._notes import warn_of
 from unsample.answers._result import DEFAULT_METRICS
-from unsample.answers._spread import Certain, MeanSpread
+from unsample.answers._spread import MeanSpread, certain
 from unsample.bounds import MeanError
 from unsample.designs import UserValues
 from unsample.errors import DesignError, InputError, RankError
@@ -129,7 +129,7 @@ def exact_targets(
         value = float(mean)
         spread = MeanSpread(value, MeanError.of(users.totals[:, place], users.weights, metric))
         limits = spread.interval(0.95)
-        own = Certain(value)
+        own = certain(value)
         entries.append(Estimate(metric, NAME, value, MEAN, spread, own, limits, found.counts))
     return Estimates(
         tuple(entries),

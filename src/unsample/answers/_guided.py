@@ -9,7 +9,7 @@ import numpy as np
 from unsample._checks import FloatArray
 from unsample.answers._estimates import MEAN, Estimate, Estimates
 from unsample.answers._notes import Note
-from unsample.answers._spread import DrawnSpread, MeanSpread
+from unsample.answers._spread import MeanSpread
 from unsample.bounds import FEW_DRAWN, Drawn, DrawnError
 from unsample.designs import Findings, OpenValues, drawn_users
 from unsample.evidence import number_users
@@ -44,7 +44,7 @@ def guided_targets(
         least, most = values.least[:, place], values.most[:, place]
         error = DrawnError.of_drawn(drawn, least, most, values.values[:, place], metric)
         value = error.draw.value
-        spread, own = MeanSpread(value, error), DrawnSpread(error.draw)
+        spread, own = MeanSpread(value, error), error.draw
         # From a few drawn users there are limits that hold, but no law of a mean.
         source = BOUNDS if drawn.users < FEW_DRAWN and error.draw.stake > 0.0 else MEAN
         ends = spread.interval(0.95)

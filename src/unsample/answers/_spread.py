@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from unsample._checks import check_level
-from unsample.bounds import DrawnError, DrawnMean, MeanError, quantile
+from unsample.bounds import DrawnError, MeanError, quantile
 from unsample.prior import Law
 
 
@@ -16,18 +15,6 @@ class Spread(Protocol):
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the least and the greatest value at this level."""
-
-
-@dataclass(frozen=True)
-class Certain:
-    """A number that is known."""
-
-    value: float
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the number twice."""
-        check_level(level)
-        return self.value, self.value
 
 
 @dataclass(frozen=True)
@@ -66,17 +53,6 @@ class MeanSpread:
 
 
 @dataclass(frozen=True)
-class DrawnSpread:
-    """The mean of these users, of whom some were drawn."""
-
-    draw: DrawnMean
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the ends of the interval, over other draws from these users."""
-        return self.draw.interval(level)
-
-
-@dataclass(frozen=True)
 class DirectSpread:
     """An unbiased mean of sampled ranks, or a mean of runs, between two limits."""
 
@@ -90,3 +66,8 @@ class DirectSpread:
         """Return the ends of the interval."""
         reach = quantile(level, self.freedom) * self.standard_error
         return max(self.value - reach, self.least), min(self.value + reach, self.most)
+
+
+def certain(value: float) -> DirectSpread:
+    """Return a number that is known."""
+    return DirectSpread(value, 0.0, value, value)
