@@ -114,9 +114,12 @@ def read_data_sets(
     with _opened(source, asked, by) as table:
         if _counted_before(table, asked) is not None:
             raise InputError("across must be a column of ranks, got a table of counts")
-        names = np.unique(_Reading.of(table, replace(asked, runs=False)).rows["model"]).tolist()
-        mine = replace(asked, by=by)
-        return {name: _Reading.of(table.only(across, name), mine).counts(pair) for name in names}
+        whole, mine = table, replace(asked, by=by)
+        if table.slow:
+            rows = table.engine.keep("all", f"SELECT * FROM {table.rows}")
+            whole = replace(table, rows=rows, slow=False)
+        names = np.unique(_Reading.of(whole, replace(asked, runs=False)).rows["model"]).tolist()
+        return {name: _Reading.of(whole.only(across, name), mine).counts(pair) for name in names}
 
 
 def read_targets(

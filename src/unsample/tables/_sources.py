@@ -30,6 +30,7 @@ _ENDINGS = {
 }  # fmt: skip
 _MARKS = {b"PAR1": "parquet", b"PK\x03\x04": "npz", b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _BOM = b"\xef\xbb\xbf"
 #: Of more keys in JSON than this, only those that may be asked for are read.
 _FEW_KEYS = 100
@@ -286,13 +287,15 @@ def _of_files(
     stack: ExitStack,
 ) -> Table:
     """Return files as one table; where they are those of models, a column names these."""
-    parts, kinds, hint = [], {}, ""
     files = [
         (model, *file)
         for model, paths in sources.items()
         for path in paths
         for file in _files_of(os.fspath(path), stack)
     ]
+    kinds: dict[str, str] = {}
+    #: Files that one call reads: of one model and format, and text with one header.
+    alike: dict[tuple[Any, ...], list[str]] = {}
     for model, path, label in files:
         kind = _format_of(path, label)
         kinds[kind] = label
@@ -301,18 +304,25 @@ def _of_files(
                 raise FileError(f"{label} must be read by itself; add up RankCounts")
             with path.open("rb") as stream:
                 return _of_arrays(duck, label, read_arrays(stream, label))
-        if kind == "parquet":  # folders such as ``model=A`` give a column
-            rows = f"read_parquet({_literal(path)}, hive_types_autocast = false)"
-        elif kind == "json":
-            rows = _json_lines(duck, path, label, wanted, stack)
-        else:
-            rows, hint = _delimited(path, label, "\t" if kind == "tsv" else ",")
-        quoted = model.replace("'", "''")
-        column = f", '{quoted}' AS {FILE_MODEL}" if len(sources) > 1 else ""
-        parts.append(f"SELECT *{column} FROM {rows}")
+        header: Any = _header(path, label, kind) if kind in _DELIMITERS else ()
+        place = _without_mark(path, stack) if kind == "json" else path
+        alike.setdefault((model, kind, *header), []).append(_literal(place))
     if len(kinds) > 1 and len(sources) == 1:
         found = " and ".join(f"{file} ({kind})" for kind, file in kinds.items())
         raise FileError(f"{name} must be files of one format, got {found}; name fewer of them")
+    parts, hint = [], ""
+    for (model, kind, *header), places in alike.items():
+        listed = f"[{', '.join(places)}]"
+        if kind == "parquet":  # folders such as ``model=A`` give a column
+            rows = f"read_parquet({listed}, hive_types_autocast = false, union_by_name = true)"
+        elif kind == "json":
+            rows = _json_lines(duck, listed, name, wanted)
+        else:
+            names, skip = header
+            rows, hint = _delimited(listed, names, skip, _DELIMITERS[kind])
+        quoted = model.replace("'", "''")
+        column = f", '{quoted}' AS {FILE_MODEL}" if len(sources) > 1 else ""
+        parts.append(f"SELECT *{column} FROM {rows}")
     # A column that a file does not have is empty there, and refused like any other empty cell.
     whole = f"({' UNION ALL BY NAME '.join(parts)}) AS t"
     name = files[0][2] if len(files) == 1 else name
@@ -367,41 +377,46 @@ def _literal(path: Path) -> str:
     return "'" + glob.escape(str(path)).replace("'", "''") + "'"
 
 
-def _delimited(path: Path, name: str, mark: str) -> tuple[str, str]:
-    """Read text with a delimiter, all cells as text; and say what separates cells if it does not.
+def _header(path: Path, name: str, kind: str) -> tuple[tuple[str, ...], int]:
+    """Return the names of the columns, and how many lines they take.
 
     A number alone in the first line is a rank, and no name.
     """
     with path.open(encoding="utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter=mark, strict=True)
-        header = [cell.strip() for cell in next(filter(None, reader))]
+        reader = csv.reader(text, delimiter=_DELIMITERS[kind], strict=True)
+        names = tuple(cell.strip() for cell in next(filter(None, reader)))
         skip = reader.line_num
-    if len(set(header)) != len(header):
-        raise FileError(f"{name} has two columns of one name: {', '.join(header)}")
-    if len(header) == 1 and header[0].lstrip("-").replace(".", "", 1).isdecimal():
-        header, skip = ["rank"], 0
-    marks = [shown for mark, shown in _SEPARATORS.items() if mark in header[0]]
+    if len(set(names)) != len(names):
+        raise FileError(f"{name} has two columns of one name: {', '.join(names)}")
+    alone = len(names) == 1 and names[0].lstrip("-").replace(".", "", 1).isdecimal()
+    return (("rank",), 0) if alone else (names, skip)
+
+
+def _delimited(listed: str, names: Sequence[str], skip: int, mark: str) -> tuple[str, str]:
+    """Read text, all cells as text; and say what seems to separate cells, if it does not."""
+    marks = [shown for mark, shown in _SEPARATORS.items() if mark in names[0]]
     hint = f"the separator seems to be {marks[0]}; write commas, or tabs in a .tsv" if marks else ""
-    columns = ", ".join(f"'c{n}': 'VARCHAR'" for n in range(len(header)))
-    named = enumerate(map(DIALECTS["duckdb"].name, header))
+    columns = ", ".join(f"'c{n}': 'VARCHAR'" for n in range(len(names)))
+    named = enumerate(map(DIALECTS["duckdb"].name, names))
     # An empty line is no row.
-    filled = " WHERE c0 IS NOT NULL" if len(header) == 1 else ""
+    filled = " WHERE c0 IS NOT NULL" if len(names) == 1 else ""
     return (
         f"(SELECT {', '.join(f'c{n} AS {column}' for n, column in named)} FROM read_csv("
-        f"{_literal(path)}, columns = {{{columns}}}, auto_detect = false, header = false, "
+        f"{listed}, columns = {{{columns}}}, auto_detect = false, header = false, "
         f"skip = {skip}, delim = '{mark}', quote = '\"', escape = '\"', "
         f"nullstr = '', strict_mode = true){filled})"
     ), hint
 
 
-def _json_lines(
-    duck: DuckDB, path: Path, name: str, wanted: Sequence[str], stack: ExitStack
-) -> str:
-    """Read an object in each line, all values as text."""
+def _without_mark(path: Path, stack: ExitStack) -> Path:
+    """Return a file without the mark of its encoding, which JSON must not have."""
     with path.open("rb") as stream:
-        if stream.read(len(_BOM)) == _BOM:
-            path = _spooled(stream, stack)
-    how = f"{_literal(path)}, format = 'newline_delimited'"
+        return _spooled(stream, stack) if stream.read(len(_BOM)) == _BOM else path
+
+
+def _json_lines(duck: DuckDB, listed: str, name: str, wanted: Sequence[str]) -> str:
+    """Read an object in each line, all values as text."""
+    how = f"{listed}, format = 'newline_delimited'"
     keys = f"SELECT DISTINCT UNNEST(JSON_KEYS(json)) AS key FROM read_json_objects({how})"
     found = sorted(duck.ask(keys)["key"].tolist())
     if not found:
