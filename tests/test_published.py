@@ -295,7 +295,7 @@ def test_numbers_of_two_papers_are_compared_on_what_was_asked_of_them():
     assert not result.paired
     assert all(result.estimates[name] is held for name, held in papers().items())
     text = str(result)
-    assert "low: from HR@1 = 0.180, HR@5 = 0.480, HR@10 = 0.600; 6,040 targets, 99 of" in text
+    assert "low: from HR@1 = 0.180, HR@5 = 0.480, HR@10 = 0.600; 6,040 users, 99 of" in text
     assert "do not match" not in text
     assert result.winner("Recall@100") == result.winner("Recall@500") == "high"
     for pair in result.differences:

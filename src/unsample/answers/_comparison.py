@@ -21,6 +21,8 @@ from unsample.metrics import Metric
 #: Longer lists of names are cut in sentences, and longer tables where people read them.
 _MOST_NAMES = 20
 _MOST_ROWS = 50
+#: Stands for the names of metrics in a sentence, of which metrics alike share one.
+_METRICS = "\0"
 
 
 @dataclass(frozen=True)
@@ -143,11 +145,15 @@ class Comparison(Result):
         return replace(self, estimates=shown, standings=rows, differences=_first_rows(pairs))
 
     def sentences(self) -> tuple[str, ...]:
-        """Return the verdict on each metric as a sentence for a paper, and that of the gate."""
+        """Return the verdicts as sentences for a paper, one for metrics alike, and the gate's."""
         gated = () if self.gated is None else (str(self.gated),)
-        return *(self._sentence(metric.name) for metric in self.metrics), *gated
+        found: dict[str, list[str]] = {}
+        for metric in self.metrics:
+            found.setdefault(self._sentence(metric.name, _METRICS), []).append(metric.name)
+        told = (text.replace(_METRICS, ", ".join(names)) for text, names in found.items())
+        return *told, *gated
 
-    def _sentence(self, metric: str) -> str:
+    def _sentence(self, metric: str, shown: str) -> str:
         sure = f"{100 * self.level:g} %, Holm"
         leader, *others = (row for row in self.standings if row.metric == metric)
         best = self.winner(metric)
@@ -158,17 +164,17 @@ class Comparison(Result):
                 key=lambda each: each.low,
             )
             return (
-                f"{best} has the highest full-catalogue {metric} ({sure}): it beats "
+                f"{best} has the highest full-catalogue {shown} ({sure}): it beats "
                 f"{listed_briefly(beaten)}; the smallest difference, to {closest.b}, is "
                 f"{closest.value:.4f} [{closest.low:.4f}, {closest.high:.4f}]."
             )
         lost = self._losers(metric)
         rivals = [row.model for row in others if row.model not in lost]
         if leader.model in lost or not rivals:
-            return f"No model can be called the best on {metric}."
+            return f"No model can be called the best on {shown}."
         text = (
             f"{listed_briefly([leader.model, *rivals])} cannot be told apart by their "
-            f"full-catalogue {metric} ({sure})"
+            f"full-catalogue {shown} ({sure})"
         )
         if lost:
             beaten = [row.model for row in others if row.model in lost]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from unsample.cli import options
@@ -81,6 +80,8 @@ def compare(
         **asked,
     )
     if fail_if_worse:
+        import dataclasses
+
         gate = result.gate(fail_if_worse, baseline=baseline, margin=margin or 0.0)
         result = dataclasses.replace(result, gated=gate)
     found: Comparison | Across = result

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import functools
 import io
-import json
 import os
 import re
-import shutil
 import signal
 import sys
-import textwrap
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -26,6 +21,9 @@ from unsample._progress import terminal_clock
 from unsample._rules import printable
 from unsample.cli.options import EVERY_VERB
 from unsample.errors import FileError, OutputError, UnsampleError, UnsampleWarning
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Verb(click.Command):
@@ -86,6 +84,8 @@ def _call(
             result = function(**own)
     except UnsampleError as problem:
         if verbose:
+            import traceback
+
             murmur(traceback.format_exc())
         problem.args = (as_options(str(problem)),)
         raise
@@ -115,6 +115,8 @@ def _call(
 
 def _shown(result: object, groups: dict[str, Any], form: str | None, *, verbose: bool) -> str:
     if form == "json":
+        import json
+
         records = {name: each.to_dict() for name, each in groups.items()}
         return json.dumps(records.get("", records), indent=2, allow_nan=False)
     from unsample.show import as_latex, as_markdown, as_text
@@ -208,6 +210,9 @@ def as_options(text: str) -> str:
 def _warn(text: str) -> None:
     line = f"warning: {text}"
     if sys.stderr.isatty():
+        import shutil
+        import textwrap
+
         line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
     murmur(f"\n{line}", colour="yellow")
 

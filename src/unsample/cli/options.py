@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from unsample._files import check_writable, is_file
 from unsample._rules import check_choice, import_extra
 from unsample.errors import FileError, InputError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from unsample.tables import Read
 
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -40,15 +40,21 @@ def words_of(place: str, *more: str) -> Completion:
     return complete
 
 
-def _check_output(ctx: click.Context, param: click.Parameter, out: Path | None) -> Path | None:
-    """Refuse a file that cannot be written, before hours are spent on its content."""
-    if out is not None and not ctx.resilient_parsing:
-        if param.name == "plot":
-            ending = out.suffix.lstrip(".").lower()
-            check_choice("the ending of the plot's name", ending, _PLOTS, error=FileError)
-        check_writable(out)
-        library = "matplotlib" if param.name == "plot" else "jinja2"
-        import_extra(library, extra="report", purpose=f"--{param.name}")
+def _as_output(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
+    """Return a path; refuse one that cannot be written before hours are spent on its content."""
+    if name is None or ctx.resilient_parsing:
+        return None
+    from pathlib import Path
+
+    from unsample._files import check_writable
+
+    out, is_plot = Path(name), param.name == "plot"
+    if is_plot:
+        ending = out.suffix.lstrip(".").lower()
+        check_choice("the ending of the plot's name", ending, _PLOTS, error=FileError)
+    check_writable(out)
+    library = "matplotlib" if is_plot else "jinja2"
+    import_extra(library, extra="report", purpose=f"--{param.name}")
     return out
 
 
@@ -62,18 +68,13 @@ def flag(name: str, text: str, *more: str, **settings: Any) -> click.Option:
     return click.Option([name, *more], is_flag=True, help=text, **settings)
 
 
-def _output(name: str, text: str) -> click.Option:
-    kind: Any = click.Path(path_type=Path)
-    return option(name, "OUT", text, type=kind, callback=_check_output)
-
-
 #: What every verb can be told.
 EVERY_VERB = (
     flag("--json", "Print JSON.", "form", flag_value="json"),
     flag("--latex", "Print tables for LaTeX (booktabs).", "form", flag_value="latex"),
     flag("--markdown", "Print Markdown.", "form", flag_value="markdown"),
-    _output("--html", "Also write the result as a web page."),
-    _output("--plot", "Also write a plot (svg, pdf or png)."),
+    option("--html", "OUT", "Also write the result as a web page.", callback=_as_output),
+    option("--plot", "OUT", "Also write a plot (svg, pdf or png).", callback=_as_output),
     flag("--verbose", "Print bounds, methods and time too, and where errors come from.", "-v"),
     flag("--quiet", "Print no warnings and no progress; errors remain.", "-q"),
 )
@@ -180,6 +181,8 @@ def sources(words: tuple[str, ...], *, runs: bool = False) -> Any:
 
     With ``runs``, a name that is given several times has a table for each of its runs.
     """
+    from unsample._files import is_file
+
     # A path is no NAME=FILE, though its folders may be called so.
     if not any("=" in w and "/" not in w.partition("=")[0] and not is_file(w) for w in words):
         return words[0] if len(words) == 1 else list(words)

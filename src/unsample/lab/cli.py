@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import click
 
 from unsample._progress import terminal_progress
 from unsample.cli import options
@@ -22,16 +19,8 @@ if TYPE_CHECKING:
     ),
     options.option("--repeats", "B", "Samples of each table cell.", type=int, default=100),
     options.RNG,
-    options.option(
-        "--out",
-        "DIR",
-        "Folder of the results.",
-        type=click.Path(path_type=Path),
-        default="reproduction",
-    ),
-    options.option(
-        "--workers", "W", "Processes.  [default: one on each core]", type=int, default=None
-    ),
+    options.option("--out", "DIR", "Folder of the results.", default="reproduction"),
+    options.option("--workers", "W", "Processes.  [default: one on each core]", type=int),
     examples=(
         "unsample reproduce --dataset ml-1m --out reproduction",
         "unsample reproduce --repeats 20 --workers 1",
@@ -39,7 +28,7 @@ if TYPE_CHECKING:
     clock=False,
 )
 def reproduce(
-    dataset: tuple[str, ...], repeats: int, rng: int, out: Path, workers: int | None
+    dataset: tuple[str, ...], repeats: int, rng: int, out: str, workers: int | None
 ) -> Reproduction:
     """Reproduce every table and figure of the paper, and check its claims.
 
