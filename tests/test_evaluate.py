@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +36,6 @@ from unsample.errors import (
     ScoreError,
     UnsampleWarning,
 )
-from unsample.lab.datasets import load_ranks
 
 # Made-up ranks have shapes that no real ones have; that intervals say so is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
@@ -112,9 +109,8 @@ def same(first, second, which=""):
 
 #: Designs, the metrics@K they are asked for, and budgets for 300 targets.
 CASES = [
-    (Exact(), [None, 300_000]),
-    (Fixed(), [None, 600, 901, 123_456, 30_000]),
-    (Fixed(20), [None, 6300, 7000]),
+    (Exact(), [300_000]),
+    (Fixed(), [None, 901, 30_000]),
     (Fixed(20, replacement=False), [6300]),
     (Certified(), [None, 200_000]),
     (Guided(), [None, 6000, 300_000, 30_000]),
@@ -152,6 +148,10 @@ def test_what_is_scored_is_what_was_asked_for_and_within_the_budget(world, desig
     found = world.find(design, scorer=scorer, budget=budget)
     assert scorer.asked == found.scored
     assert found.scored <= (budget or np.inf)
+    if isinstance(design, Fixed):  # every model is compared with the same items
+        other = Counting(world)
+        world.find(design, scorer=lambda *pairs: -other(*pairs), budget=budget)
+        assert set(zip(*other.pairs(), strict=True)) == set(zip(*scorer.pairs(), strict=True))
     users, items = scorer.pairs()
     own = items == world.targets[1][users]
     first = scorer.calls[0]
@@ -390,31 +390,7 @@ def test_certified_metrics_equal_those_of_a_full_ranking(
     assert certified.counts.total == 40
 
 
-def test_certified_costs_little_more_than_the_law_of_its_stop():
-    known = load_ranks("citeulike-a", "ease")
-    found = Certified().simulate(known.ranks, items=known.items)
-    law = (np.minimum(1, 10 / known.ranks) * known.items).sum()
-    assert 0.95 * law < found.scored < 1.05 * law
-
-
 # -- however the work is done --------------------------------------------------------------------
-
-
-def test_models_evaluated_with_one_seed_meet_the_same_items(world):
-    met = []
-
-    def listening(users, items):
-        met.append(set(zip(users.tolist(), items.tolist(), strict=True)))
-        return world.scores(users, items)
-
-    world.find("fixed", scorer=listening)
-    first = set.union(*met)
-    met.clear()
-    world.find("fixed", scorer=lambda users, items: -listening(users, items))
-    assert set.union(*met) == first
-    met.clear()
-    world.find("fixed", scorer=listening, rng=1)
-    assert set.union(*met) != first
 
 
 def test_a_checkpoint_of_another_evaluation_is_refused(world, tmp_path):
@@ -437,13 +413,6 @@ def test_a_certified_evaluation_goes_on_with_a_larger_budget(world, tmp_path):
     with pytest.raises(BudgetError, match="targets open"):
         world.find("certified", budget=12_000, checkpoint=path)
     same(world.find("certified", checkpoint=path), world.find("certified"))
-
-
-def test_progress_is_told(world):
-    told = []
-    world.find("guided", progress=lambda done, total, note="": told.append((done, total, note)))
-    assert told
-    assert all(done <= total == 300 for done, total, _ in told)
 
 
 def test_the_result_prints_its_cost_and_becomes_json(world):
@@ -574,21 +543,6 @@ def test_the_second_draw_is_said_before_it_is_made(world):
     notes = [note for _, _, note in heard]
     assert any("open users, at most" in note and "scores more" in note for note in notes)
     assert any("NDCG@10 within" in note and "so far" in note for note in notes)
-
-
-# -- the example ---------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_example_with_a_model_of_pytorch_runs(capsys):
-    pytest.importorskip("torch")
-    path = Path(__file__).parents[1] / "examples" / "evaluate_pytorch.py"
-    runpy.run_path(str(path), run_name="__main__")
-    shown = capsys.readouterr().out
-    assert "certified design" in shown
-    assert "NDCG@10" in shown
-    share = float(shown.split("% of a full ranking")[0].split()[-1])
-    assert share < 20
 
 
 def test_ranges_of_certified_ranks_count_users_too():

@@ -11,7 +11,7 @@ import unsample
 from tests.test_evaluate import METRICS, World
 from unsample.answers import estimates_of, evaluate
 from unsample.bounds import Drawn, DrawnError
-from unsample.designs import Candidates, Certified, Guided, RowScores, as_guide
+from unsample.designs import Candidates, Guided, RowScores, as_guide
 from unsample.designs._guides import GuidedOrders
 from unsample.designs._orders import target_keys
 from unsample.designs._simulation import simulated
@@ -226,15 +226,6 @@ def test_a_guide_needs_a_design_that_can_be_guided(world):
 
 
 # -- the statistics -------------------------------------------------------------------------------
-
-
-def test_better_odds_make_certified_designs_cheaper():
-    ranks = np.random.default_rng(0).integers(1, 2001, size=2000)
-    met = [Certified().simulate(ranks, items=2000, odds=odds).scored for odds in (0.2, 1, 5, 50)]
-    assert met == sorted(met, reverse=True)
-    # A race with even odds is a random order.
-    even = Certified().simulate(ranks, items=2000, odds=1.0 + 1e-12).scored
-    assert even == pytest.approx(met[1], rel=0.03)
 
 
 def _error(losses, size, *, stake=1.0, metric="Recall@10"):

@@ -56,13 +56,12 @@ class GuidedOrders:
         lists = self.guide.lists
         if lists is None:
             return self._rest_from(rows, first, count)
-        size = (self.candidates.others - self._rest.others)[rows]
+        row, own, size = (each[rows] for each in self._in_lists)
         offset = first[:, None] + np.arange(count)
         in_list = offset < size[:, None]
         # The target itself is left out if it is on the list.
-        row, own = (each[rows, None] for each in self._in_lists)
-        place = np.minimum(offset + (offset >= own), lists.shape[1] - 1)
-        found: IntArray = lists[row, place].astype(np.int64)
+        place = np.minimum(offset + (offset >= own[:, None]), lists.shape[1] - 1)
+        found: IntArray = lists[row[:, None], place].astype(np.int64)
         if in_list.all():
             return found
         rest = self._rest_from(rows, np.maximum(first - size, 0), count)
@@ -70,8 +69,8 @@ class GuidedOrders:
         return np.where(in_list, found, np.take_along_axis(rest, column, axis=1))
 
     @cached_property
-    def _in_lists(self) -> tuple[IntArray, IntArray]:
-        """Return the row of each target's list, and the target's own place in it."""
+    def _in_lists(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the row of each target's list, its own place there, and the number of others."""
         assert self.guide.lists is not None
         assert self.guide.users is not None
         row = np.searchsorted(self.guide.users, self.candidates.users)
@@ -79,7 +78,7 @@ class GuidedOrders:
         for here, part in self.candidates.parts(_ROWS):
             target, place = np.nonzero(self.guide.lists[row[here]] == part.targets[:, None])
             own[here.start + target] = place
-        return row, own
+        return row, own, self.candidates.others - self._rest.others
 
     def _rest_from(self, rows: IntArray, start: IntArray, count: int) -> IntArray:
         """Return candidates that are not on the list, from number ``start`` on."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.designs._findings import Notes
-from unsample.evidence import Targets, deviations_of_mean, number_users
+from unsample.evidence import Targets, number_users
 from unsample.metrics import Metric
 
 
@@ -66,12 +66,6 @@ class UserValues:
     def means(self) -> FloatArray:
         """Return the metrics: means over users."""
         return np.asarray(self.totals.sum(axis=0) / self.weights.sum())
-
-    @property
-    def deviations(self) -> FloatArray:
-        """Return how much each user changes the mean of each metric."""
-        columns = [deviations_of_mean(each, self.weights) for each in self.totals.T]
-        return np.stack(columns, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
