@@ -26,7 +26,7 @@ Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem
 _PLOTS = ("svg", "pdf", "png")
 
 
-def words_of(place: str, *more: str) -> Completion:
+def _words_of(place: str) -> Completion:
     """Return the completion of a value from what the library lists at ``module:NAME``.
 
     The module is loaded when a shell asks, so that help needs none of them.
@@ -34,7 +34,7 @@ def words_of(place: str, *more: str) -> Completion:
 
     def complete(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:
         module, _, name = place.partition(":")
-        words = [*more, *getattr(importlib.import_module(module), name)]
+        words = getattr(importlib.import_module(module), name)
         return [CompletionItem(w) for w in words if w.casefold().startswith(start.casefold())]
 
     return complete
@@ -58,9 +58,14 @@ def _as_output(ctx: click.Context, param: click.Parameter, name: str | None) -> 
     return out
 
 
-def option(name: str, metavar: str, text: str, *more: str, **settings: Any) -> click.Option:
-    """Return an option, what its value is called, and its help."""
-    return click.Option([name, *more], metavar=metavar, help=text, **settings)
+def option(
+    name: str, metavar: str, text: str, *more: str, words: str | None = None, **settings: Any
+) -> click.Option:
+    """Return an option, what its value is called, its help, and where its values are listed."""
+    complete = None if words is None else _words_of(words)
+    return click.Option(
+        [name, *more], metavar=metavar, help=text, shell_complete=complete, **settings
+    )
 
 
 def flag(name: str, text: str, *more: str, **settings: Any) -> click.Option:
@@ -88,8 +93,8 @@ def items(*, required: bool = False) -> click.Option:
 
 def metrics(text: str, **settings: Any) -> click.Option:
     """Return the option of metrics."""
-    complete = words_of("unsample.metrics:REGISTRY")
-    return option("--metrics", "METRIC", text, "-m", shell_complete=complete, **settings)
+    words = "unsample.metrics:REGISTRY"
+    return option("--metrics", "METRIC", text, "-m", words=words, **settings)
 
 
 FILES = click.Argument(["files"], metavar="FILE...", nargs=-1, required=True)
@@ -105,14 +110,14 @@ CANDIDATES = option(
     "WHICH",
     "unseen: items that a user has seen were left out of the ranking; all: they were ranked too. "
     " [default: not stated, and intervals allow for both]",
-    shell_complete=words_of("unsample.estimators:CANDIDATES"),
+    words="unsample.estimators:CANDIDATES",
 )
 KIND = option(
     "--kind",
     "KIND",
     "recommendation; repeats: people choose again what they chose before; graph: other relevant "
     "items were left out of the ranking, metrics are means over targets.  [default: by the data]",
-    shell_complete=words_of("unsample.answers:PRIOR_KINDS"),
+    words="unsample.answers:PRIOR_KINDS",
 )
 PRIOR = option(
     "--prior",
@@ -144,26 +149,21 @@ RANKS = (
         "--negatives",
         "WHOSE",
         "own: items were sampled for each target; shared: all targets share one pool of items.",
+        words="unsample.evidence:NEGATIVES",
         default="own",
-        shell_complete=words_of("unsample.evidence:NEGATIVES"),
     ),
     REPLACEMENT,
 )
 #: How tables are read.
 TABLES = (
     COLUMN,
-    option(
-        "--rows",
-        "KIND",
-        "What a row holds: ranks, comparisons or scores.  [default: by the columns]",
-        shell_complete=words_of("unsample.tables:ROWS"),
-    ),
+    option("--rows", "KIND", "ranks, comparisons or scores.", words="unsample.tables:ROWS"),
     option(
         "--ties",
         "RULE",
         "Rank of a target with ties: random, realistic, optimistic or pessimistic.",
         default="random",
-        shell_complete=words_of("unsample.evidence:TIE_RULES"),
+        words="unsample.evidence:TIE_RULES",
     ),
     RNG,
     option(
@@ -171,7 +171,7 @@ TABLES = (
         "DIALECT",
         "Print the query that counts the table FILE, in duckdb, spark, bigquery or snowflake, and "
         "nothing else; this verb takes the table that it returns.",
-        shell_complete=words_of("unsample.tables._sql:DIALECTS"),
+        words="unsample.tables._sql:DIALECTS",
     ),
 )
 
