@@ -37,6 +37,7 @@ def folder(tmp_path, monkeypatch):
         frame.to_csv(f"{name}.csv", index=False)
         RankCounts.from_ranks(frame["rank"], **DESIGN).save(f"{name}.npz")
     TABLE.to_parquet("both.parquet")
+    read_counts(TABLE, by="model", pair=True, **DESIGN).save("both.npz")
     (tmp_path / "runs").mkdir()
     TABLE.iloc[:300].to_csv("runs/1.csv", index=False)
     TABLE.iloc[300:].to_csv("runs/2.csv", index=False)
@@ -66,6 +67,7 @@ BOTH = {
     "folder": lambda: "runs",
     "pattern": lambda: "runs/*.csv",
     "counts of models": lambda: read_counts(TABLE, by="model", pair=True, **DESIGN),
+    "saved counts": lambda: "both.npz",
 }
 
 
@@ -79,7 +81,7 @@ def test_every_form_of_ranks_gives_the_same_estimate(form, folder):
 @pytest.mark.parametrize("form", BOTH)
 def test_every_form_of_models_gives_the_same_answers(form, folder):
     given, options = BOTH[form](), dict(OPTIONS)
-    counted = isinstance(given, ModelCounts)
+    counted = isinstance(given, ModelCounts) or form == "saved counts"
     if counted:
         del options["items"], options["sampled"]
     by = None if isinstance(given, dict) or counted else "model"
@@ -93,27 +95,6 @@ def test_every_form_of_models_gives_the_same_answers(form, folder):
     assert found.paired
     (one,), (other,) = found.rows(), expected.rows()
     assert one == pytest.approx(other)
-
-
-CALLS = {
-    "one file": (("A.csv",), {}, lambda o: unsample.estimate("A.csv", **o)),
-    "parts": (("runs/1.csv", "runs/2.csv"), {"by": "model"},
-              lambda o: unsample.estimate("runs", by="model", **o)),
-    "names": (("one=A.csv", "two=B.csv"), {},
-              lambda o: unsample.estimate({"one": "A.csv", "two": "B.csv"}, **o)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CALLS)
-def test_the_command_estimates_what_python_does(case, folder, run):
-    files, more, call = CALLS[case]
-    options = [f"--{name}={value}" for name, value in (OPTIONS | more).items()]
-    code, out, _ = run("estimate", *files, *options, "--json")
-    result = call(OPTIONS)
-    expected = result if isinstance(result, dict) else {"": result}
-    found = json.loads(out) if isinstance(result, dict) else {"": json.loads(out)}
-    assert code == 0
-    assert found == {name: each.to_dict() for name, each in expected.items()}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.machine import need_program
 from tests.readers import cases, documented, need, read_counts, read_models, run_documented
 from tests.test_libraries import sections
 from unsample.adapters import spark
-from unsample.designs import FactorScores, Fixed, PairScores, RowScores
+from unsample.designs import FactorScores, Fixed, RowScores
 from unsample.errors import DesignError, InputError, ScoreError
 from unsample.tables import counts_of_partition
 from unsample.tables._sql import COUNTS
@@ -175,28 +175,6 @@ def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen,
     options = {"items": ITEMS, "exclude": seen, "rng": 7, "design": design, "metrics": "Recall@10"}
     local = unsample.evaluate(model, pairs, **options)
     assert spark.counts(targets, model, **options) == local.counts
-
-
-@pytest.mark.usefixtures("partitions")
-@pytest.mark.parametrize("several", [False, True])
-def test_a_certified_evaluation_on_partitions_is_that_in_one_place(
-    targets, pairs, model, seen, several
-):
-    metrics = ["Recall@5", "NDCG@5", "MRR@3"]
-    options = {"items": ITEMS, "exclude": seen, "rng": 7, "metrics": metrics, "design": "certified"}
-    costly = PairScores(model.pairs)
-    if not several:  # users with odd numbers have one target
-        kept = pairs[0] % 2 == 1
-        pairs, targets = (pairs[0][kept], pairs[1][kept]), targets.where("user % 2 = 1")
-    local = unsample.evaluate(costly, pairs, **options)
-    assert local.share < 0.9
-    counts = spark.counts(targets, costly, **options)
-    assert counts == local.counts
-    found = unsample.estimate(counts, metrics=metrics)
-    for metric in metrics:
-        assert found[metric].value == pytest.approx(local[metric].value, rel=1e-12)
-        if not several:  # else `estimate` and `evaluate` compute errors in different ways
-            assert found[metric].interval() == pytest.approx(local[metric].interval(), rel=1e-12)
 
 
 def test_the_code_of_the_page_runs(session):

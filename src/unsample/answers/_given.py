@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,6 @@ MODEL = "model"
 _TELLING = ("rank", "better", "score", "bin")
 #: The kind of evaluation in which other relevant items are left out when a target is ranked.
 GRAPH = "graph"
-
-
-_Found = TypeVar("_Found", RankCounts, Targets | RankCounts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +167,7 @@ class Given:
         }
 
 
-def _only(found: Mapping[str, _Found], name: str) -> _Found:
+def _only(found: Mapping[str, RankCounts], name: str) -> RankCounts:
     """Return the only model of a table; a table of counts may hold several."""
     if len(found) > 1:
         raise InputError(f"{name} must hold one model, got {', '.join(found)}; give it alone")

@@ -192,12 +192,14 @@ def _opened(source: Any, asked: Asked, *more: str) -> Iterator[Table]:
 def _counted_before(table: Table, asked: Asked) -> ModelCounts | None:
     """Return counts that were saved, or that the query of `sql` made."""
     if table.saved is not None:
-        if asked.given or asked.by or asked.read.columns or asked.read.rows:
+        found = ModelCounts.from_arrays(table.saved, table.name)
+        told = asked.given or asked.read.columns or asked.read.rows
+        if told or (asked.by and list(found) == [""]):
             raise InputError(
                 f"by, items, sampled and read must be left out with {table.name}, which holds "
                 "saved counts and so knows its designs"
             )
-        return ModelCounts.from_arrays(table.saved, table.name)
+        return found
     if not {*COUNTS} <= {*table.kinds}:
         return None
     names = ", ".join(map(table.engine.dialect.name, COUNTS))
