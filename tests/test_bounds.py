@@ -152,6 +152,17 @@ def test_catalogues_of_all_sizes_have_bounds():
     assert low <= (full <= 10).mean() <= high
 
 
+def test_a_sample_may_be_larger_than_another_users_catalogue():
+    full, parts = np.arange(1, 49), []
+    for items, sampled in ((50, 20), (54, 52)):
+        ranks = Law(items, sampled, replacement=False).draw(full, rng=0)
+        parts.append(RankCounts.from_ranks(ranks, items=items, sampled=sampled, replacement=False))
+    bounds = Bounds.of(parts[0] + parts[1], [10])
+    assert len(bounds.strata) == 1
+    low, high = bounds.of_metric(parse("Recall@10"))
+    assert low < 10 / 48 < high < 0.6
+
+
 def test_data_that_no_curve_gives_are_refuted():
     counts = RankCounts.from_ranks([1, 9] * 600, items=100, sampled=9)
     bounds = Bounds.of(counts, [5])

@@ -172,7 +172,7 @@ def test_catalogues_may_differ_by_target(name, full_ranks):
 
 
 @pytest.mark.parametrize("name", [v for v in VARIANTS if _estimator(v).gives_distribution])
-def test_distributions_have_mass_one_and_give_the_metrics(name, fitted):
+def test_distributions_have_mass_one_and_give_the_metrics(name, counts, fitted):
     estimator = _estimator(name)
     evaluation = fitted[0][name]
     distribution = evaluation.distribution
@@ -182,6 +182,7 @@ def test_distributions_have_mass_one_and_give_the_metrics(name, fitted):
         assert distribution.mass.min() >= 0
     values = [distribution.expect(metric) for metric in _metrics(estimator)]
     assert np.allclose(values, evaluation.values[0], rtol=1e-9)
+    assert np.allclose(estimator.fit(counts, cutoffs=[1, 40]).mass, distribution.mass, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -294,6 +294,7 @@ def test_empirical_ranks_keep_their_metrics(full_ranks):
     distribution = RankDistribution.from_ranks(full_ranks, items=400)
     expected = np.where(full_ranks <= 100, 1 / np.log2(full_ranks + 1), 0).mean()
     assert distribution.expect("NDCG@100") == pytest.approx(expected, rel=1e-12)
+    assert repr(distribution).endswith(f"median rank={np.sort(full_ranks)[1499]})")
 
 
 def test_quantiles_of_signed_masses_are_where_the_cdf_first_gets():

@@ -1,4 +1,5 @@
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def test_names_round_trip(name, k):
     k = None if family.whole else k
     metric = metrics.Metric(family, k, label)
     again = metrics.parse(str(metric))
-    assert again == metric
+    assert again == metric == pickle.loads(pickle.dumps(metric))
     assert hash(again) == hash(metric)
     assert str(again) == str(metric) == repr(metric) == label + (f"@{k}" if k else "")
 
@@ -44,6 +45,7 @@ def test_a_metric_prints_as_it_was_asked_for(asked, name, same):
     assert str(metric) == metric.name == name
     assert metric.same_as(same)
     assert same.same_as(metric)
+    assert metric.same_as(same, several=True) == (metric.family is same.family)
     assert (metric == same) == (name == same.name)
     assert not metric.same_as(metrics.NDCG @ 7)
     assert np.array_equal(metric.weights([1, 5, 50], 90), same.weights([1, 5, 50], 90))
@@ -67,6 +69,7 @@ def test_families_are_told_apart_by_name_alone():
 
 def test_a_cutoff_is_a_whole_number_however_it_is_spelt():
     assert type((metrics.Recall @ 10.0).k) is int
+    assert str(metrics.parse("hits") @ 5) == "Hits@5"
     assert str(metrics.Recall @ np.int64(10)) == str(metrics.Recall(10.0)) == "Recall@10"
     for k in (0, -3, 1.5):
         with pytest.raises(MetricError, match="K of Recall must be an integer of at least 1"):

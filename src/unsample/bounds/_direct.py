@@ -83,11 +83,9 @@ class DirectMean:
         """Return limits that hold for any number of users and any ranks."""
         span = max(self.most - self.least, 1e-300)
         mean = np.array([min(max((self.value - self.least) / span, 0.0), 1.0)])
-        low, high = hoeffding(mean, mean, self.counts.effective, (1.0 - level) / 2.0)
-        return self._inside(self.least + span * float(low[0]), self.least + span * float(high[0]))
-
-    def _inside(self, low: float, high: float) -> tuple[float, float]:
-        return max(low, min(self.least, 0.0)), min(high, max(self.most, 1.0))
+        ends = hoeffding(mean, mean, self.counts.effective, (1.0 - level) / 2.0)
+        low, high = (self.least + span * float(end[0]) for end in ends)
+        return low, high
 
 
 def _rank(counts: RankCounts, ranks: IntArray) -> FloatArray:
@@ -95,16 +93,10 @@ def _rank(counts: RankCounts, ranks: IntArray) -> FloatArray:
 
 
 def _auc(counts: RankCounts, ranks: IntArray) -> FloatArray:
-    return sampled_auc(ranks, counts.items, counts.sampled, counts.relevant)
-
-
-def sampled_auc(
-    ranks: IntArray, items: IntArray, sampled: IntArray, relevant: IntArray
-) -> FloatArray:
     """Return the AUC of users whose targets all were at these sampled ranks.
 
     Of the N - 1 other items, m - 1 are relevant too. On average half of these stand above a target,
     and they are not among the items that it should beat.
     """
-    above = (ranks - 1) / sampled * (items - 1)
-    return np.asarray(1.0 - (above - (relevant - 1) / 2.0) / np.maximum(items - relevant, 1))
+    above = (ranks - 1) / counts.sampled * (counts.items - 1) - (counts.relevant - 1) / 2.0
+    return np.asarray(1.0 - above / np.maximum(counts.items - counts.relevant, 1))
