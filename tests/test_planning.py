@@ -289,7 +289,7 @@ def test_the_width_expected_is_the_width_met(recommender, ledger):
     ranks = unsample.lab.load_ranks("ml-1m", recommender, candidates="all").ranks
     metric = metrics.parse("Recall@50")
     given = {"items": 3706, "users": 2000, "metrics": metric, "candidates": "all"}
-    result = plan(**given, budget=2000 * 100, pilot=ranks)
+    result = plan(**given, budget=2000 * 100, pilot=ranks, odds=10.0)
     rng, found = np.random.default_rng(12), []
     for outcome in result.outcomes[:2]:
         widths = []
@@ -297,7 +297,7 @@ def test_the_width_expected_is_the_width_met(recommender, ledger):
             drawn = rng.choice(ranks, size=2000)
             options = {"items": 3706, "budget": result.budget, "metrics": metric, "rng": rng}
             made = estimates_of(
-                outcome.design.simulate(drawn, **options), (metric,), candidates="all"
+                outcome.design.simulate(drawn, odds=10.0, **options), (metric,), candidates="all"
             )
             low, high = made[metric].interval(population=False)
             widths.append((high - low) / 2.0)

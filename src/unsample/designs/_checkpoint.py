@@ -26,8 +26,7 @@ from unsample.errors import CheckpointError, FileError
 _FORMAT = "unsample.Checkpoint/8"
 _TALLY = tuple(each.name for each in fields(Tally))
 _NOTES = tuple(each.name for each in fields(Notes))
-#: The largest difference between scores of the interrupted and of the resumed run, relative to the
-#: largest score.
+#: The largest relative difference between scores of the interrupted and of the resumed run.
 _SAME_SCORES = 1e-3
 
 
@@ -122,7 +121,7 @@ class Checkpoint:
                 "or rng"
             )
         elif probe.shape != self.probe.shape or not np.allclose(
-            probe, self.probe, rtol=0, atol=_SAME_SCORES * np.abs(self.probe).max(initial=0.0)
+            probe, self.probe, rtol=_SAME_SCORES, atol=0
         ):
             what = "was made by a scorer that gives other scores"
         else:
