@@ -77,6 +77,7 @@ def tab(tmp_path_factory):
         held.wait("document.querySelector('iframe')", PATIENCE)
         yield held
     server.shutdown()
+    server.server_close()
 
 
 def link(calculator, fields):
@@ -85,7 +86,7 @@ def link(calculator, fields):
 
 def go(tab, calculator, fields, wanted="iframe"):
     """Follow a link inside the page, and wait for what comes of it."""
-    tab.run("document.querySelector('iframe')?.remove()")
+    tab.run("document.querySelector('iframe')?.remove(); history.replaceState(null, '', '#')")
     tab.run(f"location.hash = {json.dumps(link(calculator, fields))}")
     tab.wait(f"document.querySelector('{wanted}')", PATIENCE)
 
