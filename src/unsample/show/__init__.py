@@ -4,9 +4,6 @@
 `plot_` functions draw on matplotlib axes: each takes ``ax`` and returns the axes.
 """
 
-from typing import Any
-
-from unsample._gone import no_attribute
 from unsample._rules import printable
 from unsample.show import _audit as _audit  # registers what an audit says
 from unsample.show import _comparison as _comparison
@@ -62,7 +59,3 @@ __all__ = [
     "write_html",
     "write_plot",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    raise no_attribute(__name__, name)

@@ -9,9 +9,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from unsample.answers import DEFAULT_LEVEL, Estimate, Estimates, Evaluation, Published
-from unsample.errors import InputError
 from unsample.show._curves import curves_chart
-from unsample.show._sheet import Notes, Part, Sheet, not_a_result, sheet
+from unsample.show._sheet import Notes, Part, Sheet, sheet
 from unsample.show._table import Cell, Number, Table, number
 
 _INTERVAL = f"{100 * DEFAULT_LEVEL:g} % interval"
@@ -86,7 +85,7 @@ def _(result: Evaluation) -> Sheet:
 @sheet.register
 def _(result: Mapping) -> Sheet:  # type: ignore[type-arg]
     if not result or not all(isinstance(held, Estimates) for held in result.values()):
-        raise InputError(not_a_result(result))
+        return sheet.dispatch(object)(result)  # which refuses it
     return _sheet_of({str(name): held for name, held in result.items()})
 
 

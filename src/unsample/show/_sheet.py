@@ -63,12 +63,7 @@ class Sheet:
 @functools.singledispatch
 def sheet(result: object) -> Sheet:
     """Return what a result says; groups of estimates are a result, too."""
-    raise InputError(not_a_result(result))
-
-
-def not_a_result(result: object) -> str:
-    """Return the message for what cannot be shown."""
-    return (
+    raise InputError(
         "result must be what estimate, exact, compare, evaluate, published, plan or audit return, "
         f"or a mapping of names to estimates, got {type(result).__name__}"
     )
