@@ -170,6 +170,23 @@ def test_missing_cells_are_said():
     assert found.warnings[-1] == "means leave out tiny: A, B and C known by bounds alone there"
 
 
+def test_the_spread_of_runs_counts_on_each_data_set(result):
+    """The mean of two runs of A that differ is less sure than that of one run."""
+    mine, other = ROWS["model"] == "A", ROWS["model"] == "C"
+    second = {key: values[other] for key, values in ROWS.items()} | {"model": ROWS["model"][mine]}
+    rows = {key: np.concatenate([values, second[key]]) for key, values in ROWS.items()}
+    rows["run"] = np.repeat([1, 2], [len(ROWS["rank"]), len(second["rank"])])
+    with pytest.warns(UnsampleWarning, match="B, C have one run"):
+        found = unsample.compare(rows, **OPTIONS)
+    assert found.comparisons["tiny"].runs == {"A": 2, "B": 1, "C": 1}
+    for metric in METRICS:
+        wide, narrow = (
+            next(row for row in each.standings if (row.metric, row.model) == (metric, "A"))
+            for each in (found, result)
+        )
+        assert wide.high - wide.low > narrow.high - narrow.low
+
+
 def test_wrong_input_is_refused(result):
     one = {k: v[ROWS["dataset"] == "tiny"] for k, v in ROWS.items()}
     with pytest.raises(InputError, match=r"dataset must name at least two data sets .* got 1"):
