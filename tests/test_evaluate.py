@@ -25,6 +25,7 @@ from unsample.designs import (
     exact_ranks,
     run,
 )
+from unsample.designs._run import Probe
 from unsample.errors import (
     BudgetError,
     CheckpointError,
@@ -465,6 +466,13 @@ def spoilt(world, value, at):
 def test_bad_scores_are_refused(world, scorer, words):
     with pytest.raises(ScoreError, match=words):
         world.run("fixed", scorer=scorer(world))
+
+
+def test_a_score_that_is_a_sum_of_large_numbers_may_round_in_two_ways():
+    probe = Probe(np.array([0, 1]), np.array([-0.0864635, 4.0]))
+    probe.compare(np.array([-0.0864636, np.nan]))
+    with pytest.raises(ScoreError, match="got 1 of 1 that are not"):
+        probe.compare(np.array([-0.0964636, np.nan]))
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,8 @@ from unsample.errors import CheckpointError, FileError
 _FORMAT = "unsample.Checkpoint/8"
 _TALLY = tuple(each.name for each in fields(Tally))
 _NOTES = tuple(each.name for each in fields(Notes))
-#: The largest relative difference between scores of the interrupted and of the resumed run.
+#: The largest difference between scores of the interrupted and of the resumed run, relative to the
+#: largest score.
 _SAME_SCORES = 1e-3
 
 
@@ -121,7 +122,7 @@ class Checkpoint:
                 "or rng"
             )
         elif probe.shape != self.probe.shape or not np.allclose(
-            probe, self.probe, rtol=_SAME_SCORES, atol=0
+            probe, self.probe, rtol=0, atol=_SAME_SCORES * np.abs(self.probe).max(initial=0.0)
         ):
             what = "was made by a scorer that gives other scores"
         else:

@@ -45,8 +45,8 @@ class Run:
         A file to which the state is written from time to time. After an interruption the same call
         continues from there, to the same result; it asks again for what was not written yet.
     progress
-        Called with the number of targets done, the number of all, and a note: the scores spent, and
-        the half-width so far. By default a bar on a terminal, after two seconds.
+        Called with the number of targets that are known, the number of all, and a note: the scores
+        spent, and the half-width so far. By default a bar on a terminal, after two seconds.
     """
 
     batch: int = 1 << 17
@@ -113,9 +113,10 @@ def run(
                 if place is not None:
                     place.save(state)
                 if how.progress is not None:
-                    done = int(np.count_nonzero(tally.scored >= state.goal))
+                    known = tally.scored >= (others if fitted.certifies else state.goal)
+                    known |= tally.beaten(for_sure) >= getattr(fitted, "k", np.inf)
                     note = f"{int(tally.scored.sum()):,} scores, {said}".rstrip(", ")
-                    how.progress(done, len(others), note)
+                    how.progress(int(np.count_nonzero(known)), len(others), note)
             now = Situation(
                 scored=tally.scored,
                 beaten=tally.beaten(for_sure),
@@ -243,8 +244,10 @@ class Probe:
         if not known.any():
             return
         first, second = self.scores[known], again[known]
-        largest = np.abs(first).max()
-        allowed = _ROUNDING * np.ptp(first) + 8 * np.finfo(np.float32).eps * largest
+        # The spread of all probed scores: a score near zero may be a sum of large numbers.
+        usual = self.scores[np.isfinite(self.scores)]
+        largest = np.abs(usual).max()
+        allowed = _ROUNDING * np.ptp(usual) + 8 * np.finfo(np.float32).eps * largest
         moved = np.abs(first - second) > allowed
         if moved.any():
             where = int(np.argmax(moved))
