@@ -27,8 +27,8 @@ def parse(method: str | Estimator) -> Estimator:
     0.01
     >>> str(parse("BV(gamma=0.1)"))
     'bv'
-    >>> str(parse("bv(prior=mle, iterations=20)"))
-    'bv(prior=mle, iterations=20)'
+    >>> str(parse("bv(prior=mle, gamma=0.02)"))
+    'bv(gamma=0.02, prior=mle)'
     """
     if isinstance(method, Estimator):
         return method

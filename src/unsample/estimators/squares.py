@@ -120,24 +120,12 @@ class _Linear(DistributionEstimator):
     """Solve one system for each sample size (and each histogram, where the prior differs)."""
 
     prior: str
-    iterations: int
-    eta: float
-
-    def _check_prior(self, *priors: str) -> None:
-        check_choice("prior", self.prior, priors, error=MethodError)
-        learned = MLE(self.iterations), MES(self.eta)
-        for estimator, name in zip(learned, ("iterations", "eta"), strict=True):
-            if self.prior != estimator.name and estimator != type(estimator)():
-                raise MethodError(
-                    f"{name} must be left out with prior={self.prior}, got "
-                    f"{getattr(self, name)}; it is a parameter of prior={estimator.name}"
-                )
 
     def prior_mass(self, observed: Observed) -> FloatArray:
         """Return P(R) by bin that weights the bias: one row, or one for each histogram."""
         if self.prior == "uniform":
             return observed.uniform[None, :]
-        learned = MLE(self.iterations) if self.prior == "mle" else MES(self.eta)
+        learned = MLE() if self.prior == "mle" else MES()
         return learned.solve(observed).weights
 
     def solve(self, observed: Observed) -> Solution:
@@ -175,10 +163,9 @@ class BV(_Linear):
     with A[R, r] = P(r|R). The metrics of this P(R) are the BV estimates of the metrics.
 
     ``prior`` names D: ``"uniform"`` is I/N; ``"mle"`` and ``"mes"`` are diag(P(R)) learned from the
-    same data, with the ``iterations`` of `MLE` and the ``eta`` of `MES`. The public code of Li et
-    al. takes P(R) from the mean over 100 repeats, which a single evaluation never has; this is the
-    one-shot version. Where ``gamma`` is not given it is that of the papers: 0.1 with the uniform
-    prior, 0.01 with a learned one.
+    same data by `MLE` and `MES`. The public code of Li et al. takes P(R) from the mean over 100
+    repeats, which a single evaluation never has; this is the one-shot version. Where ``gamma`` is
+    not given it is that of the papers: 0.1 with the uniform prior, 0.01 with a learned one.
 
     References: Krichene, Rendle, KDD 2020 (the metric estimator, gamma 0.1); Jin et al., AAAI
     2021, equation for P(R) by BV, gamma 0.1 and 0.01; Li et al., "Towards Reliable Item Sampling
@@ -188,11 +175,9 @@ class BV(_Linear):
     name: ClassVar[str] = "bv"
     gamma: float | None = None
     prior: str = "uniform"
-    iterations: int = MLE.iterations
-    eta: float = MES.eta
 
     def __post_init__(self) -> None:
-        self._check_prior(*_GAMMAS)
+        check_choice("prior", self.prior, _GAMMAS, error=MethodError)
         if self.gamma is None:
             object.__setattr__(self, "gamma", _GAMMAS[self.prior])
         check_real(
@@ -225,18 +210,16 @@ class MN(_Linear):
               A^\top D
 
     BV with a weight 1/(M P(R)) on the variance that differs by rank: no constant to choose.
-    ``prior``, ``"mle"`` or ``"mes"``, ``iterations`` and ``eta`` are as in `BV`.
+    ``prior``, ``"mle"`` or ``"mes"``, is as in `BV`.
 
     Reference: Li et al., AAAI 2023; one-shot, see `BV`.
     """
 
     name: ClassVar[str] = "mn"
     prior: str = "mle"
-    iterations: int = MLE.iterations
-    eta: float = MES.eta
 
     def __post_init__(self) -> None:
-        self._check_prior("mle", "mes")
+        check_choice("prior", self.prior, ("mle", "mes"), error=MethodError)
 
     def system(self, matrix: FloatArray, prior: FloatArray, observed: Observed) -> FloatArray:
         """Return A'DA - A'A/M + diag(1'A)/M."""
