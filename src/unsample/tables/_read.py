@@ -334,15 +334,15 @@ class _Reading:
         }
 
     def _items(self) -> dict[str, ItemCounts]:
-        """Return which items beat targets at which ranks, where all targets met the same items."""
+        """Return which items beat targets at which ranks, where all targets share them."""
         rows, found = self.table.engine.ask(self.query.outcomes()), {}
         for name in np.unique(rows["model"].astype(np.str_)).tolist():
             mine = {key: values[rows["model"] == name] for key, values in rows.items()}
             item, place = np.unique(mine.pop("item").astype(np.str_), return_inverse=True)
             whole = {key: mine[key].astype(np.int64) for key in mine if key != "model"}
             whole |= {"rank": whole.pop("low"), "count": whole.pop("beaten")}
-            met = np.bincount(place.reshape(-1), whole.pop("met"))
-            if (met == met[0]).all() and (whole.pop("sampled") == len(item)).all():
+            faced = np.bincount(place.reshape(-1), whole.pop("faced"))
+            if (faced == faced[0]).all() and (whole.pop("sampled") == len(item)).all():
                 beaten = whole["count"] > 0
                 kept = {key: values[beaten] for key, values in whole.items()}
                 found[name] = ItemCounts(

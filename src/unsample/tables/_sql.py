@@ -334,19 +334,20 @@ class Query:
         return f"CASE WHEN {rank} <= {RANKS_ALONE} THEN {rank} ELSE {self._as(start, 'whole')} END"
 
     def outcomes(self) -> str:
-        """Return the query for how many targets of each rank each shared item met and beats."""
+        """Return the query for how many targets of each rank each shared item is compared with and beats."""
         chance = f"MD5(CONCAT('{self.asked.seed}|', CONCAT(s.who, CONCAT('|', s.item))))"
         order = f"PARTITION BY r.model, r.who, r.name ORDER BY s.score DESC, {chance}"
         parts = replace(self, stored="").targets() | self.targets()
         # As many items beat a target as come before its rank.
         parts |= {"ranked": self._ranked(), "placed": self._placed()} | {
-            "met": f"SELECT r.*, s.item, ROW_NUMBER() OVER ({order}) AS number FROM placed AS r "
+            "faced": f"SELECT r.*, s.item, ROW_NUMBER() OVER ({order}) AS number FROM placed AS r "
             "JOIN marked AS s ON s.model = r.model AND s.who = r.who AND s.other = 1"
         }
         keys = "model, sampled, item, low, relevant, place"
         beaten = "SUM(CASE WHEN number < low THEN 1 ELSE 0 END)"
         return self.text(
-            f"SELECT {keys}, {beaten} AS beaten, COUNT(*) AS met FROM met GROUP BY {keys}", **parts
+            f"SELECT {keys}, {beaten} AS beaten, COUNT(*) AS faced FROM faced GROUP BY {keys}",
+            **parts,
         )
 
 
