@@ -334,7 +334,7 @@ class Query:
         return f"CASE WHEN {rank} <= {RANKS_ALONE} THEN {rank} ELSE {self._as(start, 'whole')} END"
 
     def outcomes(self) -> str:
-        """Return the query for how many targets of each rank each shared item is compared with and beats."""
+        """Return the query for how many targets of each rank each shared item faces and beats."""
         chance = f"MD5(CONCAT('{self.asked.seed}|', CONCAT(s.who, CONCAT('|', s.item))))"
         order = f"PARTITION BY r.model, r.who, r.name ORDER BY s.score DESC, {chance}"
         parts = replace(self, stored="").targets() | self.targets()
