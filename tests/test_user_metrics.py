@@ -185,6 +185,11 @@ def sorted_lists(scored, gain):
     ]
 
 
+def as_pairs(held):
+    """Return the user and the item of each target."""
+    return tuple(np.array([(user, item) for user, items in held.items() for item in items]).T)
+
+
 def check(scored, lists, targets=None, **options):
     """Check that a full and a certified evaluation find the metrics of the lists."""
     scores, seen, held = scored
@@ -192,22 +197,19 @@ def check(scored, lists, targets=None, **options):
         names = [name for name in slow.names(SOME) if design == "exact" or "@" in name]
         found = unsample.evaluate(
             lambda users, items: scores[users, items],
-            held if targets is None else targets,
+            as_pairs(held) if targets is None else targets,
             items=25, metrics=names, exclude=sparse.csr_array(seen), design=design, **options,
         )  # fmt: skip
         wanted = {name: slow.mean(name, lists) for name in names}
         assert {name: found[name].value for name in names} == near(wanted), design
 
 
-@pytest.mark.parametrize("form", ["dict", "pairs", "matrix"])
+@pytest.mark.parametrize("form", ["pairs", "matrix"])
 def test_a_scorer_is_evaluated_user_by_user(scored, form):
     scores, _, held = scored
-    pairs = np.array([(user, item) for user, items in held.items() for item in items]).T
-    targets = {
-        "dict": held,
-        "pairs": (pairs[0], pairs[1]),
-        "matrix": sparse.csr_array((np.ones(pairs.shape[1]), tuple(pairs)), shape=scores.shape),
-    }[form]
+    targets = users, items = as_pairs(held)
+    if form == "matrix":
+        targets = sparse.csr_array((np.ones(len(users)), (users, items)), shape=scores.shape)
     check(scored, sorted_lists(scored, lambda user, item: 1), targets)
 
 

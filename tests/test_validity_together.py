@@ -104,17 +104,17 @@ def test_intervals_of_differences_cover(world, ledger):
     keep(ledger(world.findings(simulations(OFTEN))))
 
 
-def test_users_that_stand_for_one_instead_of_many_break_the_promise(monkeypatch, ledger):
+def test_a_spread_of_drawn_users_that_is_too_small_breaks_the_promise(monkeypatch, ledger):
     right = _drawn._totals
 
-    def wrong(drawn, least, most, values):
-        # The surprise of those drawn, as if each of them stood for nobody else.
-        found = right(drawn, least, most, values)
-        return np.where(drawn.counted, values, found)
+    def wrong(*given):
+        # What a user adds beyond the mean counts for 0.6 of itself.
+        found = right(*given)
+        return found.mean() + 0.6 * (found - found.mean())
 
     monkeypatch.setattr(_drawn, "_totals", wrong)
-    findings = replace(WORLDS[2], odds=0.5).findings(100)
-    ledger(findings, planted="inclusion probabilities are forgotten")
+    findings = WORLDS[2].findings(100)
+    ledger(findings, planted="the spread of drawn users is too small")
     with pytest.raises(BrokenPromiseError, match="coverage"):
         keep(findings)
 
