@@ -30,10 +30,12 @@ EXCUSED: dict[str, str] = {}
 
 
 def mutmut(*names: str, check: bool) -> None:
-    """Run mutmut on some mutants."""
+    """Run mutmut on some mutants; what it prints is a spinner, and is shown if it fails alone."""
     workers = str(len(os.sched_getaffinity(0)))
     call = [sys.executable, "-m", "mutmut", "run", "--max-children", workers, *names]
-    subprocess.run(call, cwd=ROOT, check=check, capture_output=not check)  # noqa: S603
+    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+    if check and done.returncode:
+        sys.exit(f"mutmut failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
 
 
 def results() -> dict[str, int | None]:
