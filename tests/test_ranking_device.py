@@ -121,11 +121,10 @@ def test_bad_arguments_are_refused(where, words):
 def test_what_cannot_be_ranked_on_a_device_is_refused():
     factors, targets, _ = world()
     rows = RowScores(lambda users: factors.rows(users, ITEMS))
-    with pytest.raises(InputError, match="device must be left out unless factors are ranked"):
-        counts(rows, targets, None, "cpu")
     how = unsample.Run(device="cpu")
-    with pytest.raises(InputError, match="device must be left out unless design='exact'"):
-        unsample.evaluate(factors, ([0], [0]), items=ITEMS, design="fixed", run=how)
+    for scorer, design in ((rows, "exact"), (rows.pairs, "exact"), (factors, "fixed")):
+        with pytest.raises(InputError, match="device must be left out unless design='exact'"):
+            unsample.evaluate(scorer, ([0], [0]), items=ITEMS, design=design, run=how)
     factors.item_factors[3, 1] = np.nan
     with pytest.raises(ScoreError, match="item factors must be finite"):
         counts(factors, targets, None, "cpu")

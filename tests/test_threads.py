@@ -15,7 +15,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import unsample
 from unsample._threads import one_thread
-from unsample.estimators._solvers import _log_density, _mixture
+from unsample.bounds import _program
+from unsample.estimators._solvers import _log_density
 
 RANKS = np.array([1, 1, 2, 5, 9, 40] * 50)
 
@@ -34,17 +35,11 @@ def several():
 @pytest.mark.parametrize("method", ["auto", "mle", "mes", "bv"])
 def test_fits_and_intervals_use_one_thread(method, monkeypatch, several):
     seen: list[set[int]] = []
-    for module, name in ((_log_density, "LogDensity"), (_mixture, "_certified")):
+    for module, name in ((_log_density, "LogDensity"), (_program, "_linprog")):
         whole = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *a, f=whole, **k: seen.append(threads()) or f(*a, **k)
         )
-    from unsample.bounds import _program
-
-    solve = _program._linprog
-    monkeypatch.setattr(
-        _program, "_linprog", lambda *a, **k: seen.append(threads()) or solve(*a, **k)
-    )
     with pytest.warns(unsample.errors.UnsampleWarning):
         result = unsample.estimate(RANKS, items=3706, sampled=99, method=method)
     result["NDCG@10"].interval()

@@ -172,10 +172,12 @@ def evaluate(
         )
     # Without ``exclude`` it is not known whether users had seen any items.
     among = None if exclude is None else "unseen"
-    results = {
-        name: _evaluation(found, candidates, wanted, grades, among, error, seed)
-        for name, found in zip(scorers, each, strict=True)
-    }
+    results = {}
+    for name, found in zip(scorers, each, strict=True):
+        estimates = estimates_of(found, wanted, relevance=grades, candidates=among)
+        results[name] = Evaluation.of(
+            found, estimates, targets=candidates.targets, rng=seed, relevance=grades, error=error
+        )
     if several:
         return compare(results, metrics=wanted, read=Read(rng=seed))
     warn_of(results[""].notes, stacklevel=3)
@@ -251,28 +253,6 @@ def _of_samples(
     for metric in metrics:
         refuse_joint(metric)
     return metrics
-
-
-def _evaluation(
-    found: Findings,
-    candidates: Candidates,
-    metrics: tuple[Metric, ...],
-    relevance: FloatArray | None,
-    among: str | None,
-    error: float | None,
-    seed: int,
-) -> Evaluation:
-    """Return the metrics of one model."""
-    estimates = estimates_of(found, metrics, relevance=relevance, candidates=among)
-    return Evaluation.of(
-        found,
-        estimates,
-        users=candidates.users,
-        targets=candidates.targets,
-        rng=seed,
-        relevance=relevance,
-        error=error,
-    )
 
 
 def _as_scorers(models: Mapping[str, Any], items: int) -> dict[str, Scorer]:

@@ -66,18 +66,17 @@ class Evaluation(Estimates):
         found: Findings,
         estimates: Estimates,
         *,
-        users: IntArray,
         targets: IntArray,
         rng: int,
-        relevance: FloatArray | None = None,
-        error: float | None = None,
+        relevance: FloatArray | None,
+        error: float | None,
     ) -> Self:
         """Return what a design found, with the metrics estimated from it."""
         made = {each.name: getattr(estimates, each.name) for each in fields(estimates)}
         result = cls(
             **made | {"counts": found.ranges, "filtered": found.filtered},
             design=found.design,
-            users=users,
+            users=np.asarray(found.users),
             targets=targets,
             ranks=found.lowest,
             highest=found.ranks,
@@ -88,8 +87,16 @@ class Evaluation(Estimates):
             relevance=relevance,
             error=error,
         )
-        missed = result.reached is False
-        return replace(result, notes=(*result.notes, result._missed)) if missed else result
+        if error is None or result.reached:
+            return result
+        name, width = max(result.half_widths.items(), key=lambda each: each[1])
+        missed = Note(
+            "missed",
+            f"the error sought was not reached: {name} is known within {percent(width)}, and "
+            f"{percent(error)} was asked for; raise the budget, ask for a little less, or give a "
+            "better guide",
+        )
+        return replace(result, notes=(*result.notes, missed))
 
     @property
     def half_widths(self) -> dict[str, float]:
@@ -104,16 +111,6 @@ class Evaluation(Estimates):
     def reached(self) -> bool | None:
         """Return whether every metric is within the error that was sought; None if none was."""
         return None if self.error is None else max(self.half_widths.values()) <= self.error
-
-    @property
-    def _missed(self) -> Note:
-        widest = max(self.half_widths, key=self.half_widths.__getitem__)
-        return Note(
-            "missed",
-            f"the error sought was not reached: {widest} is known within "
-            f"{percent(self.half_widths[widest])}, and {percent(self.error or 0.0)} was asked for; "
-            "raise the budget, ask for a little less, or give a better guide",
-        )
 
     @property
     def found(self) -> Targets:

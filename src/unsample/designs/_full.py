@@ -19,7 +19,6 @@ from unsample._checks import BoolArray, FloatArray, IntArray, Seed
 from unsample._threads import blas_threads, in_threads, one_thread
 from unsample.designs._candidates import Candidates, Excluded
 from unsample.designs._scorers import FactorScores, ItemItemScores, ScoreArray, Scorer, as_scorer
-from unsample.errors import InputError
 from unsample.evidence import check_ties, rank_with_ties, tie_seed
 
 #: A word holds eight comparisons. A byte counts to 255, so this many words may be added at once.
@@ -76,12 +75,7 @@ def count_all(
     scorer: Scorer, candidates: Candidates, device: str | None = None, precision: str = "float32"
 ) -> Iterator[Counted]:
     """Compare targets with all their candidates."""
-    if device is not None:
-        if not isinstance(scorer, FactorScores):
-            raise InputError(
-                f"device must be left out unless factors are ranked in full, got {device!r}; a "
-                "torch module is called on its own device"
-            )
+    if device is not None and isinstance(scorer, FactorScores):
         # Imported here, because torch takes long to import.
         from unsample.designs._cuda import count_on_device
 

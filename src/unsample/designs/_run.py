@@ -19,7 +19,7 @@ from unsample.designs._full import count_all
 from unsample.designs._guides import Guide, GuidedOrders
 from unsample.designs._orders import as_key, target_keys
 from unsample.designs._scan import Scan, Tally
-from unsample.designs._scorers import Scorer, refuse_infinite_targets
+from unsample.designs._scorers import FactorScores, Scorer, refuse_infinite_targets
 from unsample.errors import InputError, ScoreError
 from unsample.metrics import Metric
 
@@ -40,7 +40,7 @@ class Run:
         Number of threads that call the scorer.
     device, precision
         For factors that are ranked in full: rank on this device of torch (``"cuda"``). Factors may
-        be rounded to ``"bfloat16"`` or ``"tf32"``. A torch module stays on the device where it is.
+        be rounded to ``"bfloat16"``. A torch module stays on the device where it is.
     checkpoint
         A file to which the state is written from time to time. After an interruption the same call
         continues from there, to the same result; it asks again for what was not written yet.
@@ -61,9 +61,6 @@ class Run:
         check_integer("workers", self.workers, minimum=1)
 
 
-AS_USUAL = Run()
-
-
 def run(
     design: Design,
     scorers: Sequence[Scorer],
@@ -75,7 +72,7 @@ def run(
     rng: Seed = 0,
     guide: Guide | None = None,
     relevance: FloatArray | None = None,
-    how: Run = AS_USUAL,
+    how: Run | None = None,
     names: Sequence[str] = (),
 ) -> list[Findings]:
     """Run a design on one or several scorers; return what was found of each.
@@ -85,7 +82,9 @@ def run(
     `Fixed`, `Certified` and `Exact` treat every target on its own. So ranks are the same if the
     targets are evaluated in several parts, for instance on several machines.
     """
-    if how.device is not None and not isinstance(design, Exact):
+    how = how or Run()
+    factors = all(isinstance(each, FactorScores) for each in scorers)
+    if how.device is not None and not (factors and isinstance(design, Exact)):
         raise InputError(
             f"device must be left out unless design='exact' ranks factors, got {how.device!r} with "
             f"design={design.name!r}; a torch module is called on its own device"
@@ -105,7 +104,11 @@ def run(
     # Exact ranks: a tie counts as beating the target only if it does so under every outcome.
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
-    tally, said, (users, order) = state.tally, "", _user_numbers(candidates, seed)
+    tally, said = state.tally, ""
+    different, users = np.unique(candidates.users, return_inverse=True)
+    # A random order of users, by keys of the user only: ``items`` is no target.
+    user_keys = target_keys(seed, different, np.full(len(different), candidates.items))
+    order = np.argsort(user_keys, kind="stable")
     try:
         while True:
             for _ in _compared(scan, tally, state.goal, how):
@@ -122,7 +125,7 @@ def run(
                 beaten=tally.beaten(for_sure),
                 others=others,
                 allowed=allowed,
-                users=np.tile(users, models),
+                users=np.tile(users.reshape(-1), models),
                 user_order=order,
                 notes=state.notes,
                 models=models,
@@ -179,37 +182,21 @@ def _compared(scan: Scan, tally: Tally, goal: IntArray, how: Run) -> Iterator[No
     yield from scan.advance(tally, goal, how.batch, how.workers)
 
 
-def _user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray]:
-    """Return the number of each target's user, from 0, and a random order of these numbers."""
-    different, users = np.unique(candidates.users, return_inverse=True)
-    # A key of the user only: ``items`` is no target.
-    keys = target_keys(seed, different, np.full(len(different), candidates.items))
-    return users.reshape(-1), np.argsort(keys, kind="stable")
-
-
 def _above(tally: Tally, scan: Scan, ties: str, *, in_one_list: bool) -> IntArray:
-    """Return how many items are above each target of a model."""
-    above, chance = tally.beaten(ties), scan.tie_place()
+    """Return how many items are above each target of a model.
+
+    Targets of one user in one list must have different places, also if they tie: one after the
+    other is put into the list of ties.
+    """
+    above, chance = tally.beaten(ties).copy(), scan.tie_place()
     # Places among all ties come from keys, the same for every model.
     if ties == "random":
         above = tally.better + np.floor(chance * (tally.equal + 1)).astype(np.int64)
     if not in_one_list:
         return above
-    return _different_places(above, tally, scan.candidates.users, chance, ties)
-
-
-def _different_places(
-    above: IntArray, tally: Tally, users: IntArray, chance: FloatArray, ties: str
-) -> IntArray:
-    """Return how many items are above each target if targets of one user may tie.
-
-    Such targets must have different places: one after the other is put into the list of ties.
-    """
+    users = scan.candidates.users
     order = np.lexsort([chance, tally.own, users])
     same = (np.diff(users[order]) == 0) & (np.diff(tally.own[order]) == 0)
-    if not same.any():
-        return above
-    placed = above.copy()
     for group in np.split(order, np.flatnonzero(~same) + 1):
         if len(group) == 1:
             continue
@@ -220,8 +207,8 @@ def _different_places(
             free = {"optimistic": number, "pessimistic": last}.get(ties)
             place = int(chance[target] * (last + 1)) if free is None else free
             before = [*(each + (each >= place) for each in before), place]
-        placed[group] = tally.better[group] + before
-    return placed
+        above[group] = tally.better[group] + before
+    return above
 
 
 @dataclass(frozen=True, eq=False)
