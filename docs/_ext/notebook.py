@@ -1,6 +1,6 @@
 """The tutorial as a page: the cells of ``examples/tutorial.ipynb`` with the outputs stored in it.
 
-The tests run the notebook and compare, so what the page shows is what the code gives.
+``make docs`` runs the notebook and compares, so what the page shows is what the code gives.
 """
 
 from __future__ import annotations
