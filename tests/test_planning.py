@@ -177,13 +177,6 @@ def test_a_guide_that_is_stated_is_planned_for(small):
     assert result.best.name == "guided"
 
 
-def test_errors_count_users_and_costs_count_targets(small):
-    more = plan(items=ITEMS, users=USERS, targets=3 * USERS, budget=3 * BUDGET, odds=1.0)
-    for several, one in zip(more.outcomes, small.outcomes, strict=True):
-        assert several.cost == pytest.approx(3 * one.cost, rel=0.1)
-        assert several.half_width == pytest.approx(one.half_width, rel=0.1)
-
-
 # -- the plan -------------------------------------------------------------------------------------
 
 

@@ -53,6 +53,7 @@ GONE: dict[str, str] = {
         for name in ("batch", "workers", "device", "checkpoint", "progress")
     },
     "plan(compare=)": "use plan(difference=...): which design tells it apart, and at which cost",
+    "plan(targets=)": "leave it out: costs of users with several targets are as many times as high",
     "plan(precision=)": "use error=, which evaluate takes too",
     "unsample.adapters.retrieval": "draw documents at random, and give the ranks among them to "
     "unsample.estimate with negatives='shared'; chosen documents tell nothing of the others",

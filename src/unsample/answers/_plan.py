@@ -72,7 +72,6 @@ def plan(
     *,
     items: int,
     users: int,
-    targets: int | None = None,
     metrics: str | Metric | Iterable[str | Metric] = "NDCG@10",
     budget: int | None = None,
     error: float | None = None,
@@ -93,9 +92,8 @@ def plan(
     Parameters
     ----------
     items, users
-        The size of the catalogue and the number of users to evaluate.
-    targets
-        The number of targets, by default one for each user. Those of one user are taken as alike.
+        The size of the catalogue and the number of users to evaluate, with one target each. (If
+        users have several, costs are as many times as high.)
     metrics
         The metric that matters, such as ``"NDCG@10"``.
     budget
@@ -132,12 +130,10 @@ def plan(
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_URN - 1, error=DesignError)
     users = check_integer("users", users, minimum=1, hint="the number of users to evaluate")
-    least = "each user has one at least"
-    targets = check_integer("targets", targets or users, minimum=users, hint=least)
     metric, level = _only_metric(metrics, items), check_level(level)
     if budget is not None:
         hint = "each target is scored, and at least one item beside it"
-        budget = check_integer("budget", budget, minimum=2 * targets, hint=hint)
+        budget = check_integer("budget", budget, minimum=2 * users, hint=hint)
     if error is not None and difference is not None:
         raise InputError(
             f"error must be left out where difference says what is wanted, got {error!r}"
@@ -154,7 +150,6 @@ def plan(
     planner = _Planner(
         items=items,
         users=users,
-        targets=targets,
         metric=metric,
         guess=guess,
         level=level,
@@ -167,7 +162,6 @@ def plan(
     return Plan(
         items=items,
         users=users,
-        targets=targets,
         metric=metric,
         guess=source,
         value=planner.value,
@@ -199,7 +193,6 @@ class _Planner:
 
     items: int
     users: int
-    targets: int
     metric: Metric
     guess: RankDistribution
     level: float
@@ -282,10 +275,10 @@ class _Planner:
         """Return each design for which the budget is enough."""
         most = self._most_fixed
         for cost in (budget // _STEP, _STEP * budget):  # for the curves
-            self._fixed(min(max(cost, 2 * self.targets), most))
+            self._fixed(min(max(cost, 2 * self.users), most))
         found: list[Outcome | None] = [self._fixed(min(budget, most))]
         if not self._is_linear:
-            whole = self.items * self.targets
+            whole = self.items * self.users
             found.append(self._guided(budget=min(budget, whole)))
             for cost in (budget // _STEP, _STEP * budget):
                 self._guided(budget=min(cost, whole))
@@ -299,7 +292,7 @@ class _Planner:
         """Return each design at the cost that it needs."""
         found = [self._cheapest_sample()]
         # A guided design scores K items for each target before it knows anything.
-        first = self.targets * (self.metric.k or 1)
+        first = self.users * (self.metric.k or 1)
         if not (self._is_linear or (found[0].enough and found[0].cost < first)):
             error = min(max(self._error_sought, _LEAST_ERROR), _LARGEST_ERROR)
             guided = self._guided(error=error)
@@ -353,7 +346,7 @@ class _Planner:
     def _of_users(self, design: Design, users: int) -> Outcome:
         """Return an exact design: the mean of m of M users varies by sd^2 (1/m - 1/M)."""
         half_width = self._z * self._sd * math.sqrt(max(1.0 / users - 1.0 / self.users, 0.0))
-        cost = users * self.targets / self.users * self._exact[design][0]
+        cost = users * self._exact[design][0]
         return self._outcome(design, half_width, self._budget_of(design)(users), cost, users)
 
     def _budget_of(self, design: Design) -> Callable[[int], int]:
@@ -361,8 +354,7 @@ class _Planner:
         mean, sd = self._exact[design]
 
         def budget(users: int) -> int:
-            targets = users * self.targets / self.users
-            return math.ceil(targets * min(mean + _IN_HAND * sd / math.sqrt(targets), self.items))
+            return math.ceil(users * min(mean + _IN_HAND * sd / math.sqrt(users), self.items))
 
         return budget
 
@@ -382,19 +374,19 @@ class _Planner:
     def _most_fixed(self) -> int:
         """Return the largest budget of a fixed sample."""
         largest = min(max(int(_LARGEST_PART * self.items), 1), _LARGEST_SAMPLE)
-        return (largest + 1) * self.targets
+        return (largest + 1) * self.users
 
     def _cheapest_sample(self) -> Outcome:
         """Return the fixed sample at the least cost that is enough, else at the most.
 
         Half-widths fall about as a power of the cost, so trials are interpolated on logarithms.
         """
-        low, high = 2 * self.targets, self._most_fixed
+        low, high = 2 * self.users, self._most_fixed
         below, found = self._fixed(low), self._fixed(high)
         if below.enough:
             return below
         for _ in range(_TRIALS):
-            if not found.enough or self._left(found) <= 1.0 / _CLOSE or high <= low + self.targets:
+            if not found.enough or self._left(found) <= 1.0 / _CLOSE or high <= low + self.users:
                 break
             over, under = -math.log(self._left(below)), math.log(self._left(found))
             share = min(max((over + 0.02) / (over + under), 0.05), 0.95)
@@ -407,8 +399,8 @@ class _Planner:
         return found
 
     def _fixed(self, budget: int) -> Outcome:
-        sampled = budget // self.targets - 1
-        cost = self.targets * (sampled + 1)
+        sampled = budget // self.users - 1
+        cost = self.users * (sampled + 1)
         key = Fixed.name, cost
         if key not in self._tried:
             design, (width, apart) = Fixed(sampled), self._of_sample(sampled)
@@ -439,9 +431,8 @@ class _Planner:
         Where fewer users are simulated than there are, all of them take the guided part, and as
         many are ranked in full: the error of a draw depends on its own size.
         """
-        size, allowed = len(self._ranks), budget
-        if budget is not None:
-            allowed = budget * size // self.targets
+        size = len(self._ranks)
+        allowed = None if budget is None else budget * size // self.users
         try:
             found = self._simulate(Guided(error=error, level=self.level), allowed)
         except BudgetError:
@@ -451,11 +442,11 @@ class _Planner:
         drawn = found.notes.turn > 0
         before = np.asarray(found.items) - 1 - found.notes.reserved
         in_full = float((found.met - before)[drawn].sum())
-        width, more = (high - low) / 2.0, self.targets / size
+        width, more = (high - low) / 2.0, self.users / size
         if error is None:
             cost, width = found.scored * more, width * math.sqrt(size / self.users)
         else:
-            cost = (found.scored - in_full) * more + in_full * self.targets / self.users
+            cost = (found.scored - in_full) * more + in_full
         limit = budget if budget is not None else math.ceil(_ALLOWED * cost)
         made = self._outcome(found.design, width, limit, cost, self.users)
         # With an error, `evaluate` draws until it is reached.

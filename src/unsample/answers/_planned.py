@@ -53,8 +53,6 @@ class Plan(Result):
 
     items: int
     users: int
-    #: The relevant items of all users together, which are ranked.
-    targets: int
     metric: Metric
     #: Where P(R) comes from, in words, and the value of the metric under it.
     guess: str
@@ -99,7 +97,7 @@ class Plan(Result):
     @property
     def full(self) -> float:
         """Return how many scores full rankings need."""
-        return float(self.items) * self.targets
+        return float(self.items) * self.users
 
     @property
     def recommendation(self) -> str:
@@ -125,7 +123,7 @@ class Plan(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
-        asked = ("items", "users", "targets", "guess", "value", "level", "error", "difference")
+        asked = ("items", "users", "guess", "value", "level", "error", "difference")
         return {
             "metric": self.metric.name,
             **{name: getattr(self, name) for name in asked},

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 @verb(
     options.items(required=True),
     option("--users", "M", "Users to evaluate.", type=int, required=True),
-    option("--targets", "T", "Targets of all users.  [default: one for each user]", type=int),
     options.metrics("The metric that matters.", default="NDCG@10"),
     option("--error", "SHARE", "Half-width sought, relative to the metric.", type=float),
     option("--difference", "D", "Instead of --error: a difference of two models, as 0.01 or 5%."),

@@ -30,8 +30,6 @@ def _(result: Plan) -> Sheet:
     }
     table = Table.of(result.outcomes, columns)
     what = f"{result.users:,} users, {result.items:,} items"
-    if result.targets > result.users:
-        what = f"{result.targets:,} targets of {what}"
     return Sheet(
         verb="plan",
         title=f"How to evaluate {result.metric} on {result.items:,} items",
