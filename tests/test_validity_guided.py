@@ -200,7 +200,7 @@ def test_a_pilot_that_is_pooled_with_the_second_draw_breaks_the_promise(
     def drawn(notes, *given):
         return right(replace(notes, pilot=notes.pilot * (not pooled)), *given)
 
-    def of_pilot_alone(self, draws, level):
+    def of_pilot_alone(self, draws):
         sizes = np.array([len(each) for each in self.most])
         square = float((sizes**2 * self.variance / np.maximum(draws, 1)).sum())
         total = self.sure + sum(each.sum() for each in self.most) - float(sizes @ self.mean)

@@ -10,21 +10,14 @@ from unsample._checks import FloatArray, IntArray, as_integer_array, check_real
 from unsample.errors import InputError, RankError
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankDistribution, RankGrid, mean_over
-from unsample.metrics import Metric
 
 #: Cells of expected histograms: single ranks down to the first number, then ranges of this ratio.
 _SINGLE_CELLS, _CELL_RATIO = 64, 0.03
 #: The steepest power law that is tried.
 _STEEPEST = 4.0
 _BISECTIONS = 60
-#: The K of the Recall that is guessed for metrics without K, and the guess if nothing is known.
-_USUAL_K = 10
+#: The guess if nothing is known.
 _DEFAULT_RECALL = 0.1
-
-
-def usual_k(metric: Metric, items: int) -> int:
-    """Return the K of the Recall that is guessed: the K of the metric, or a usual one."""
-    return metric.k or min(_USUAL_K, items - 1)
 
 
 def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistribution, str]:
@@ -88,9 +81,7 @@ def from_pilot(
     return RankDistribution(grid, mass / mass.sum()), text
 
 
-def draw_ranks(
-    guess: RankDistribution, size: int | tuple[int, ...], rng: np.random.Generator
-) -> IntArray:
+def draw_ranks(guess: RankDistribution, size: int, rng: np.random.Generator) -> IntArray:
     """Draw ranks among all items from a guess."""
     bins = rng.choice(len(guess.grid), size=size, p=guess.mass)
     return np.asarray(guess.grid.low[bins] + rng.integers(guess.grid.width[bins]))

@@ -26,12 +26,11 @@ from unsample._checks import (
     as_rng,
     check_choice,
     check_integer,
-    check_level,
     check_real,
 )
 from unsample._gone import refuses_gone
 from unsample.answers._evaluate import estimates_of
-from unsample.answers._guess import draw_ranks, expected_counts, from_pilot, power_law, usual_k
+from unsample.answers._guess import draw_ranks, expected_counts, from_pilot, power_law
 from unsample.answers._planned import Outcome, Plan
 from unsample.answers._result import DEFAULT_LEVEL
 from unsample.answers._verdicts import two_sided
@@ -45,6 +44,8 @@ from unsample.metrics import Metric
 from unsample.prior import CAUTION, FEWEST_USERS, Posterior, shipped
 
 _ERROR = 0.05
+#: The K of the Recall that is guessed for metrics without K.
+_USUAL_K = 10
 #: How good popularity is as a guide: its odds are 19 for EASE on ml-1m and 6 on citeulike-a, by
 #: ``benchmarks/guided.py``.
 _USUAL_ODDS = 10.0
@@ -79,7 +80,6 @@ def plan(
     pilot: RankCounts | RankDistribution | npt.ArrayLike | None = None,
     recall: float | None = None,
     odds: float | None = None,
-    level: float = DEFAULT_LEVEL,
     candidates: str | None = None,
     rng: Seed = 0,
 ) -> Plan:
@@ -117,8 +117,6 @@ def plan(
         How good the guide is: the odds that an item that beats the target comes before one that
         does not. By default 10, as popularity often has; 1 is a random order. For EASE on ml-1m
         popularity has 19, itemKNN 56.
-    level
-        The level of the intervals, and at which two models are told apart.
     candidates
         ``"unseen"`` or ``"all"``, as in `unsample.estimate`; intervals of samples depend on it.
     rng
@@ -130,7 +128,7 @@ def plan(
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_URN - 1, error=DesignError)
     users = check_integer("users", users, minimum=1, hint="the number of users to evaluate")
-    metric, level = _only_metric(metrics, items), check_level(level)
+    metric = _only_metric(metrics, items)
     if budget is not None:
         hint = "each target is scored, and at least one item beside it"
         budget = check_integer("budget", budget, minimum=2 * users, hint=hint)
@@ -143,7 +141,7 @@ def plan(
     odds = check_real("odds", _USUAL_ODDS if odds is None else odds, low=0.0, open_low=True)
     if candidates is not None:
         check_choice("candidates", candidates, CANDIDATES)
-    k = usual_k(metric, items)
+    k = metric.k or min(_USUAL_K, items - 1)
     if isinstance(pilot, RankCounts):
         pilot = pilot.for_metric(metric)
     guess, source = power_law(items, k, recall) if pilot is None else from_pilot(pilot, items, k)
@@ -152,7 +150,6 @@ def plan(
         users=users,
         metric=metric,
         guess=guess,
-        level=level,
         odds=odds,
         candidates=candidates,
         seed=int(as_rng(rng).integers(2**63)),
@@ -165,7 +162,6 @@ def plan(
         metric=metric,
         guess=source,
         value=planner.value,
-        level=level,
         error=error,
         difference=planner.apart,
         users_needed=planner.users_needed,
@@ -195,7 +191,6 @@ class _Planner:
     users: int
     metric: Metric
     guess: RankDistribution
-    level: float
     odds: float
     candidates: str | None
     seed: int
@@ -262,12 +257,12 @@ class _Planner:
 
     @cached_property
     def _z(self) -> float:
-        return quantile(self.level)
+        return quantile(DEFAULT_LEVEL)
 
     @cached_property
     def _z_of_verdicts(self) -> float:
         """Return how many errors tell two models apart: one is better with a chance of level."""
-        return math.sqrt(CAUTION) * quantile(two_sided(self.level))
+        return math.sqrt(CAUTION) * quantile(two_sided(DEFAULT_LEVEL))
 
     # -- all designs ------------------------------------------------------------------------
 
@@ -417,12 +412,12 @@ class _Planner:
         counts = expected_counts(self.guess, Law(self.items, sampled), self.users)
         if self.users < FEWEST_USERS:
             bounds = Bounds.of(counts, [self.metric.cutoff(self.items)])
-            low, high = bounds.of_metric(self.metric, self.level)
+            low, high = bounds.of_metric(self.metric, DEFAULT_LEVEL)
             return (high - low) / 2.0, high - low
         one = Posterior.of(counts, shipped(), candidates=self.candidates)
-        own = one.law(self.metric, population=False).interval(level=self.level)
+        own = one.law(self.metric, population=False).interval(level=DEFAULT_LEVEL)
         both = Posterior.joined({"A": one, "B": one}, {}).law(self.metric)
-        ends = both.difference("A", "B").interval(two_sided(self.level))
+        ends = both.difference("A", "B").interval(two_sided(DEFAULT_LEVEL))
         return (own[1] - own[0]) / 2.0, (ends[1] - ends[0]) / 2.0
 
     def _guided(self, budget: int | None = None, error: float | None = None) -> Outcome | None:
@@ -434,11 +429,11 @@ class _Planner:
         size = len(self._ranks)
         allowed = None if budget is None else budget * size // self.users
         try:
-            found = self._simulate(Guided(error=error, level=self.level), allowed)
+            found = self._simulate(Guided(error=error), allowed)
         except BudgetError:
             return None
         (entry,) = estimates_of(found, (self.metric,)).entries
-        low, high = entry.interval(self.level, population=False)
+        low, high = entry.interval(population=False)
         drawn = found.notes.turn > 0
         before = np.asarray(found.items) - 1 - found.notes.reserved
         in_full = float((found.met - before)[drawn].sum())

@@ -57,8 +57,6 @@ class Plan(Result):
     #: Where P(R) comes from, in words, and the value of the metric under it.
     guess: str
     value: float
-    #: The level of the intervals, and at which two models are told apart.
-    level: float
     #: The wanted half-width of the interval, relative to the metric, if no difference is wanted.
     error: float
     #: The difference of two models that should be told apart, if that was asked for.
@@ -123,7 +121,7 @@ class Plan(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
-        asked = ("items", "users", "guess", "value", "level", "error", "difference")
+        asked = ("items", "users", "guess", "value", "error", "difference")
         return {
             "metric": self.metric.name,
             **{name: getattr(self, name) for name in asked},

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     option("--sampled", "S", "Items sampled for each target, in the file of --pilot.", type=int),
     option("--odds", "ODDS", "How good a guide is.  [default: as popularity]", type=float),
     options.CANDIDATES,
-    options.LEVEL,
     options.RNG,
     examples=(
         "unsample plan --items 25815 --users 25677 --error 0.02",

@@ -72,8 +72,7 @@ def identity_of(
 class Checkpoint:
     """A file with the state of one evaluation; ``seconds`` is the least time between writes.
 
-    ``identity`` is a hash of everything that determines the results except the scores. ``probe``
-    are a few scores, to detect another model.
+    ``identity`` is from `identity_of`; ``probe`` are a few scores, to detect another model.
     """
 
     path: Path

@@ -27,6 +27,8 @@ from unsample.designs._findings import Notes, Situation, Step
 from unsample.designs._values import OpenValues
 from unsample.metrics import Metric
 
+#: The level of the interval whose half-width is the error.
+LEVEL = 0.95
 #: Full rankings that each stratum gets first, and most strata.
 _FIRST_OF_STRATUM, _MOST_STRATA = 5, 20
 #: The fewest users of a pilot in all, and of each stratum.
@@ -110,12 +112,12 @@ def drawn_users(notes: Notes, users: IntArray, unknown: BoolArray, weights: Floa
     return Drawn(weights, np.where(alone, 0, stratum), (turn > 0) & ~alone, known)
 
 
-def so_far(now: Situation, metric: Metric, unknown: BoolArray, level: float) -> str:
+def so_far(now: Situation, metric: Metric, unknown: BoolArray) -> str:
     """Return the half-width that the draw has come to, for the first model."""
     values, first = _values(now, [metric], unknown)[0], now.of_models()[0]
     drawn = drawn_users(now.notes.take(first), now.users[first], unknown[first], values.weights)
     least, most, known = (each[:, 0] for each in (values.least, values.most, values.values))
-    share = DrawnError.of_drawn(drawn, least, most, known, metric).draw.half_width(level)
+    share = DrawnError.of_drawn(drawn, least, most, known, metric).draw.half_width(LEVEL)
     return f"{metric} within {100.0 * share:.2g} % so far"
 
 
@@ -139,7 +141,7 @@ def pilot_is_over(now: Situation, goal: IntArray) -> bool:
 
 
 def second_draw(
-    now: Situation, metrics: Sequence[Metric], unknown: BoolArray, error: float, level: float
+    now: Situation, metrics: Sequence[Metric], unknown: BoolArray, error: float
 ) -> tuple[Notes, str]:
     """Give as many users their turn as every metric of every model needs for the error sought."""
     notes = now.notes
@@ -162,7 +164,7 @@ def second_draw(
     while high - low > 1:
         middle = (low + high) // 2
         draws = _allocated(middle, share, sizes)
-        enough = all(each.half_width(draws, level) <= _FORESEEN * error for each in foreseen)
+        enough = all(each.half_width(draws) <= _FORESEEN * error for each in foreseen)
         low, high = (low, middle) if enough else (middle, high)
     draws = _allocated(high, share, sizes)
     place, time = np.argsort(now.user_order), np.full(len(stratum), np.inf)
@@ -249,7 +251,7 @@ class _Foreseen:
         # A pilot may show nothing but zeros: then strata count by their spread alone.
         return np.asarray(sizes * np.sqrt(self.variance) / max(abs(total), 1e-9 * self.weight))
 
-    def half_width(self, draws: IntArray, level: float) -> float:
+    def half_width(self, draws: IntArray) -> float:
         """Return half the width of the interval relative to the value, after so many draws."""
         total = int(draws.sum())
         strata = zip(self.most, self.stakes, draws, self.mean, self.variance, strict=True)
@@ -257,4 +259,4 @@ class _Foreseen:
             Stratum.of(most, stakes, int(count), float(mean), float(variance), total)
             for most, stakes, count, mean, variance in strata
         ]
-        return DrawnMean.of(parts, self.sure, self.weight, total, self.metric).half_width(level)
+        return DrawnMean.of(parts, self.sure, self.weight, total, self.metric).half_width(LEVEL)

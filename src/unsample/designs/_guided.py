@@ -23,11 +23,12 @@ from typing import ClassVar, Self
 import numpy as np
 
 from unsample import metrics as _metrics
-from unsample._checks import BoolArray, FloatArray, IntArray, check_level, check_real
+from unsample._checks import BoolArray, FloatArray, IntArray, check_real
 from unsample.bounds import quantile
 from unsample.designs._designs import Design, largest_k, towards_the_kth
 from unsample.designs._draws import (
     FEWEST_PILOT,
+    LEVEL,
     PILOT_OF_STRATUM,
     next_in_turn,
     pilot_is_over,
@@ -74,9 +75,9 @@ class Guided(Design):
 
     Items come in the order of a guide, and a target stops when K items beat it. Of the users with
     other targets, a random part is ranked in full: as far as the budget goes, or as many as the
-    ``error`` needs, half the width of the interval for these users relative to the metric (0.05:
-    within 5 % of the full ranking). If all of them are ranked, metrics are exact. ``k`` is the
-    largest K of the metrics, if it is not given.
+    ``error`` needs, half the width of the 95 % interval for these users relative to the metric
+    (0.05: within 5 % of the full ranking). If all of them are ranked, metrics are exact. ``k`` is
+    the largest K of the metrics, if it is not given.
 
     Metrics without a K, such as MRR, depend on all ranks. Then a target that K items beat (by
     default 10) waits, and may be drawn later. It has little left to lose, so few such targets are
@@ -94,14 +95,12 @@ class Guided(Design):
     instead: ClassVar[str] = "raise it, or use design='fixed'"
     k: int | None = None
     error: float | None = None
-    level: float = 0.95
     #: What is estimated, and whether it depends on ranks beyond K. `for_metrics` sets both.
     metrics: tuple[Metric, ...] = field(default=(), repr=False, compare=False)
     beyond: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_level(self.level)
         if self.error is not None:
             hint = "0.05 is within 5 % of the full ranking of these users"
             check_real(
@@ -133,9 +132,9 @@ class Guided(Design):
         if now.notes.turn.any():
             if self.error is None or not pilot_is_over(now, to_end):
                 idle = now.watched and not (to_end > now.scored)[now.notes.turn > 0].any()
-                said = so_far(now, self.metrics[0], outlook.unknown, self.level) if idle else ""
+                said = so_far(now, self.metrics[0], outlook.unknown) if idle else ""
                 return next_in_turn(now, to_end, said)
-            settled, said = second_draw(now, self.metrics, outlook.unknown, self.error, self.level)
+            settled, said = second_draw(now, self.metrics, outlook.unknown, self.error)
             return next_in_turn(replace(now, notes=settled), to_end, said)
         goal, _ = towards_the_kth(now, self.k)
         stage = _stage(self.k, outlook.reached)
@@ -250,7 +249,7 @@ class _Outlook:
         to_come = slower ** np.arange(1, math.ceil(self._stages_left) + 1)
         at_end = value * float(np.prod(1.0 - lost * to_come))
         stake = float(self.gains[np.minimum(now.beaten, self.k)[self.unknown]].sum())
-        seek = (self.design.error * at_end / quantile(self.design.level)) ** 2
+        seek = (self.design.error * at_end / quantile(LEVEL)) ** 2
         square = self._spread_and_part[0] * stake**2 * float(to_come[stages:].sum())
         found = (square + math.sqrt(square**2 + 4.0 * stake**2 * seek)) / (2.0 * seek)
         return min(found, users * float(np.prod(1.0 - lost * to_come[:stages])))

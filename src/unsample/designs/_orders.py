@@ -97,7 +97,12 @@ class Orders:
 
 def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
     """Return what the Feistel network of each row makes of its positions (rows x columns)."""
-    left, right, round_keys = _network(size, keys)
+    # How many values both digits of each row have, and the keys of all rounds.
+    high = np.ceil(np.sqrt(size)).astype(np.int64)
+    low = -(-size // np.maximum(high, 1))
+    left, right = (each.astype(np.uint32)[:, None] for each in (high, low))
+    counters = np.arange(1, _ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
+    round_keys = _mixed(keys[:, None] + counters).view(np.uint32)
     places = _walk(positions, left, right, round_keys)
     row, column = np.nonzero(places >= size[:, None])
     while len(row):
@@ -107,15 +112,6 @@ def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
         outside = again >= size[row]
         row, column = row[outside], column[outside]
     return places
-
-
-def _network(size: IntArray, keys: LongWords) -> tuple[Words, Words, Words]:
-    """Return the number of values of both digits of each row, and the keys of all rounds."""
-    high = np.ceil(np.sqrt(size)).astype(np.int64)
-    low = -(-size // np.maximum(high, 1))
-    counters = np.arange(1, _ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
-    words = _mixed(keys[:, None] + counters).view(np.uint32)
-    return high.astype(np.uint32)[:, None], low.astype(np.uint32)[:, None], words
 
 
 def _walk(positions: IntArray, left: Words, right: Words, keys: Words) -> IntArray:
@@ -141,7 +137,13 @@ def _sorted_order(size: IntArray, keys: LongWords, offsets: IntArray) -> IntArra
 def _shift(digit: Words, other: Words, key: Words, radix: Words, room: Words, spare: Words) -> None:
     """Add a keyed function of ``other`` to ``digit``, modulo ``radix``, in place."""
     np.add(other, key, out=room)
-    _scramble(room, spare)
+    # Mix the bits of each word, mainly into its upper half.
+    np.right_shift(room, _HALF, out=spare)
+    room ^= spare
+    room *= _FIRST
+    np.right_shift(room, _FIFTEEN, out=spare)
+    room ^= spare
+    room *= _SECOND
     room >>= _HALF
     room *= radix
     room >>= _HALF
@@ -149,16 +151,6 @@ def _shift(digit: Words, other: Words, key: Words, radix: Words, room: Words, sp
     # If the digit is below the radix, the difference wraps to a large number: take the minimum.
     np.subtract(digit, radix, out=room)
     np.minimum(digit, room, out=digit)
-
-
-def _scramble(word: Words, room: Words) -> None:
-    """Mix the bits of each word, mainly into its upper half; ``room`` is working memory."""
-    np.right_shift(word, _HALF, out=room)
-    word ^= room
-    word *= _FIRST
-    np.right_shift(word, _FIFTEEN, out=room)
-    word ^= room
-    word *= _SECOND
 
 
 def _mixed(word: LongWords) -> LongWords:

@@ -263,14 +263,12 @@ class _TorchScores:
 def as_scorer(scorer: Any, items: int) -> Scorer:
     """Return the scorer that was given; it must score this number of ``items``."""
     found = _recognised(scorer)
-    if found is None:
-        raise InputError(f"scorer must be {_KINDS}; got {type(scorer).__name__}")
     if found.items not in (None, items):
         raise InputError(f"items must be {found.items}, as many as the scorer has, got {items}")
     return found
 
 
-def _recognised(scorer: Any) -> Scorer | None:
+def _recognised(scorer: Any) -> Scorer:
     from scipy.sparse import issparse
 
     if callable(getattr(scorer, "scorer", None)):  # a recommender that knows its cheapest form
@@ -289,7 +287,9 @@ def _recognised(scorer: Any) -> Scorer | None:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(scorer, torch.nn.Module):
         return PairScores(_TorchScores(scorer))
-    return PairScores(scorer) if callable(scorer) else None
+    if not callable(scorer):
+        raise InputError(f"scorer must be {_KINDS}; got {type(scorer).__name__}")
+    return PairScores(scorer)
 
 
 def _as_matrix(values: Any) -> npt.NDArray[Any]:

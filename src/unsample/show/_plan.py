@@ -40,7 +40,7 @@ def _(result: Plan) -> Sheet:
         ),
         verdicts=(result.recommendation,),
         notes=(
-            ("interval", f"at {100 * result.level:g} %, of these users ranked in full, relative"),
+            ("interval", "at 95 %, of these users ranked in full, relative"),
             ("tells apart", "the smallest difference of two models, unpaired, each at this cost"),
         ),
         warnings=result.warnings,
