@@ -10,7 +10,7 @@ from unsample._checks import FloatArray
 from unsample.answers._estimates import MEAN, Estimate, Estimates
 from unsample.answers._notes import Note
 from unsample.answers._spread import MeanSpread
-from unsample.bounds import FEW_DRAWN, Drawn, DrawnError
+from unsample.bounds import FEW_DRAWN, DrawnError
 from unsample.designs import Findings, OpenValues, drawn_users
 from unsample.evidence import number_users
 from unsample.metrics import Metric
@@ -29,39 +29,26 @@ def guided_targets(
     """
     size = len(found.ranks)
     users = np.arange(size) if found.users is None else number_users(found.users, size)
+    ranks = np.asarray(found.ranks)
     values = OpenValues.of(
-        metrics,
-        np.asarray(found.ranks),
-        found.notes,
-        users,
-        found.items,
-        relevance=relevance,
-        filtered=found.filtered,
+        metrics, ranks, found.notes, users, found.items, relevance, found.filtered
     )
     drawn = drawn_users(found.notes, users, found.unknown, values.weights)
     entries = []
     for place, metric in enumerate(metrics):
         least, most = values.least[:, place], values.most[:, place]
         error = DrawnError.of_drawn(drawn, least, most, values.values[:, place], metric)
-        value = error.draw.value
-        spread, own = MeanSpread(value, error), error.draw
+        value, own = error.draw.value, error.draw
+        spread = MeanSpread(value, error)
         # From a few drawn users there are limits that hold, but no law of a mean.
-        source = BOUNDS if drawn.users < FEW_DRAWN and error.draw.stake > 0.0 else MEAN
+        source = BOUNDS if drawn.users < FEW_DRAWN and own.stake > 0.0 else MEAN
         ends = spread.interval(0.95)
         entries.append(Estimate(metric, NAME, value, source, spread, own, ends, found.ranges))
     few = any(entry.source == BOUNDS for entry in entries)
-    return Estimates(
-        tuple(entries),
-        found.ranges,
-        {},
-        notes=(_unresolved(drawn),) if few else (),
-        filtered=found.filtered,
-    )
-
-
-def _unresolved(drawn: Drawn) -> Note:
-    return Note(
+    unresolved = Note(
         "unresolved",
         f"metrics are not resolved by the budget: {drawn.users} users were drawn to stand for "
         f"others, and {FEW_DRAWN} are the least; raise the budget, or give a better guide",
     )
+    notes = (unresolved,) if few else ()
+    return Estimates(tuple(entries), found.ranges, {}, notes=notes, filtered=found.filtered)

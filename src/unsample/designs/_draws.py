@@ -187,16 +187,11 @@ def _allocated(total: int, share: FloatArray, sizes: IntArray) -> IntArray:
 
 def _values(now: Situation, metrics: Sequence[Metric], unknown: BoolArray) -> list[OpenValues]:
     """Return what is known of each user's metrics, model by model."""
-    ranks = np.where(unknown, now.others + 1, 1 + now.beaten)
+    items, given = now.others + 1, (now.relevance, now.filtered)
+    ranks = np.where(unknown, items, 1 + now.beaten)
     return [
         OpenValues.of(
-            metrics,
-            ranks[here],
-            now.notes.take(here),
-            now.users[here],
-            (now.others + 1)[here],
-            relevance=now.relevance,
-            filtered=now.filtered,
+            metrics, ranks[here], now.notes.take(here), now.users[here], items[here], *given
         )
         for here in now.of_models()
     ]

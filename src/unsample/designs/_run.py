@@ -188,13 +188,14 @@ def _above(tally: Tally, scan: Scan, ties: str, *, in_one_list: bool) -> IntArra
     Targets of one user in one list must have different places, also if they tie: one after the
     other is put into the list of ties.
     """
-    above, chance = tally.beaten(ties).copy(), scan.tie_place()
+    users = scan.candidates.users
+    each = np.arange(len(users))
+    above, chance = tally.beaten(ties).copy(), scan.keyed(each).tie_place(each)
     # Places among all ties come from keys, the same for every model.
     if ties == "random":
         above = tally.better + np.floor(chance * (tally.equal + 1)).astype(np.int64)
     if not in_one_list:
         return above
-    users = scan.candidates.users
     order = np.lexsort([chance, tally.own, users])
     same = (np.diff(users[order]) == 0) & (np.diff(tally.own[order]) == 0)
     for group in np.split(order, np.flatnonzero(~same) + 1):

@@ -98,11 +98,6 @@ class Scan:
                     found[mine] = scorer.pairs(some.users, some.targets)
         return found
 
-    def tie_place(self) -> FloatArray:
-        """Return the place of each target, in 0..1, among the items that tie with it."""
-        targets = np.arange(len(self.candidates))
-        return self._keyed(targets).tie_place(targets)
-
     def _batches(self, rows: IntArray, missing: IntArray, batch: int) -> Iterator[IntArray]:
         """Yield rows of one model for which at most ``batch`` items are compared.
 
@@ -124,7 +119,7 @@ class Scan:
         some, scored, own = self.candidates.take(targets), tally.scored[rows], tally.own[rows]
         width = int(count.max())
         if self.replacement:
-            table = some.items_at(self._keyed(targets).draws(scored, width))
+            table = some.items_at(self.keyed(targets).draws(scored, width))
         else:
             table = self.orders.items(targets, scored, width)
         items = table[np.arange(width) < count[:, None]]
@@ -139,7 +134,7 @@ class Scan:
         rival = own.astype(scores.dtype)  # comparing numbers of one type takes half the time
         rival = (rival if np.array_equal(rival, own) else own)[row]
         tied = np.flatnonzero(scores == rival)
-        lost = self._keyed(targets).tie_is_lost(row[tied], items[tied])
+        lost = self.keyed(targets).tie_is_lost(row[tied], items[tied])
         starts = as_index(np.cumsum(count) - count)
         better = np.add.reduceat(scores > rival, starts, dtype=np.int64)
         equal, lost_ties = (
@@ -157,5 +152,6 @@ class Scan:
                 raise
             raise type(problem)(f"{problem} (model {self.names[model]!r})") from problem
 
-    def _keyed(self, targets: IntArray) -> Orders:
+    def keyed(self, targets: IntArray) -> Orders:
+        """Return the random orders and ties of some targets."""
         return Orders(self.candidates.others[targets], self.orders.keys[targets])

@@ -29,14 +29,8 @@ class UserValues:
         """Compute the metrics of each user of some targets."""
         size = len(found.ranks)
         users = np.arange(size) if found.users is None else number_users(found.users, size)
-        return cls.of_ranks(
-            metrics,
-            np.asarray(found.ranks),
-            users,
-            found.items,
-            relevance=relevance,
-            filtered=found.filtered,
-        )
+        ranks = np.asarray(found.ranks)
+        return cls.of_ranks(metrics, ranks, users, found.items, relevance, found.filtered)
 
     @classmethod
     def of_ranks(
@@ -45,9 +39,8 @@ class UserValues:
         ranks: IntArray,
         users: IntArray,
         items: npt.ArrayLike,
-        *,
-        relevance: FloatArray | None = None,
-        filtered: bool = False,
+        relevance: FloatArray | None,
+        filtered: bool,
     ) -> UserValues:
         """Compute the metrics of each user, or of each target if the others were left out.
 
@@ -88,9 +81,8 @@ class OpenValues:
         notes: Notes,
         users: IntArray,
         items: npt.ArrayLike,
-        *,
-        relevance: FloatArray | None = None,
-        filtered: bool = False,
+        relevance: FloatArray | None,
+        filtered: bool,
     ) -> OpenValues:
         """Return values and limits.
 
@@ -104,7 +96,7 @@ class OpenValues:
         last = np.where(still_open, np.asarray(items), ranks)
         wanted = tuple(metrics)
         known, most, least = (
-            UserValues.of_ranks(wanted, some, users, items, relevance=relevance, filtered=filtered)
+            UserValues.of_ranks(wanted, some, users, items, relevance, filtered)
             for some in (ranks, best, last)
         )
         # Sorted, because the best rank gives the least mean rank.
