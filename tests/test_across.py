@@ -138,11 +138,14 @@ def test_places_are_those_of_a_normal_law():
     assert math.isclose(rows["A"].place, 2 - expected / 2, abs_tol=0.01)
 
 
-def test_every_form_gives_the_same(tmp_path, result):
-    path = tmp_path / "all.csv"
-    lines = zip(*(values.tolist() for values in ROWS.values()), strict=True)
-    text = "\n".join(",".join(map(str, line)) for line in lines)
-    path.write_text(f"{','.join(ROWS)}\n{text}", encoding="utf-8")
+@pytest.fixture
+def path(tmp_path):
+    lines = [ROWS, *zip(*(values.tolist() for values in ROWS.values()), strict=True)]
+    (tmp_path / "all.csv").write_text("\n".join(",".join(map(str, line)) for line in lines))
+    return tmp_path / "all.csv"
+
+
+def test_every_form_gives_the_same(path, result):
     sets = {
         name: {key: values[ROWS["dataset"] == name] for key, values in ROWS.items()}
         for name in result.whole
@@ -204,11 +207,7 @@ def test_wrong_input_is_refused(result):
         unsample.compare(np.ones(5), across="dataset")
 
 
-def test_the_command_takes_a_column(tmp_path, run):
-    path = tmp_path / "all.csv"
-    lines = zip(*(values.tolist() for values in ROWS.values()), strict=True)
-    text = "\n".join(",".join(map(str, line)) for line in lines)
-    path.write_text(f"{','.join(ROWS)}\n{text}", encoding="utf-8")
+def test_the_command_takes_a_column(path, run):
     words = ["--across", "dataset", "--candidates", "unseen", "-m", "NDCG@10"]
     code, out, err = run("compare", path, *words, "--json")
     assert (code, err) == (0, "")

@@ -190,7 +190,7 @@ def test_labels_of_an_index_pair_ranks_and_unlike_ones_do_not(ranks):
     behind = behind.sample(frac=1.0, random_state=0)
     expected = unsample.compare(in_order, **options)
     found = unsample.compare({"first": first, "behind": behind}, **options)
-    assert found.paired
+    assert found.matched == "index"
     assert found.differences[0].low == pytest.approx(expected.differences[0].low)
     unlike = {"first": first, "behind": behind.rename(lambda label: f"{label}!")}
     with pytest.warns(UnsampleWarning, match="unpaired"):
@@ -198,29 +198,9 @@ def test_labels_of_an_index_pair_ranks_and_unlike_ones_do_not(ranks):
     assert not result.paired
     assert "no labels in the index of first that behind has too" in result.warnings[-1]
     # Without an index on both sides there is only the position.
-    assert unsample.compare({"first": first, "behind": ranks["behind"]}, **options).paired
-
-
-def test_frames_are_compared_by_the_column_of_the_model(ranks):
-    pandas = pytest.importorskip("pandas")
-    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@40"}
-    expected = unsample.compare(ranks, **options).differences
-    frames = {
-        name: pandas.DataFrame({"user": range(USERS), "rank": given})
-        for name, given in ranks.items()
-    }
-    found = unsample.compare(frames, **options)
-    assert found.paired
-    table = pandas.concat([frame.assign(model=name) for name, frame in frames.items()])
-    by_model = unsample.compare(table.sample(frac=1.0, random_state=1), **options)
-    assert by_model.paired
-    assert isinstance(by_model.to_frame(), pandas.DataFrame)
-    for pair in expected:
-        for result in (found, by_model):
-            again = result.difference(pair.a, pair.b, "Recall@40")
-            assert (again.low, again.high) == pytest.approx((pair.low, pair.high))
-    with pytest.raises(InputError, match="has no column 'run'"):
-        unsample.compare(table, by="run", **options)
+    by_place = unsample.compare({"first": first, "behind": ranks["behind"]}, **options)
+    assert by_place.matched == "position"
+    assert "matched by their position" in str(by_place)
 
 
 def test_estimates_and_unknown_metrics_are_refused_by_name(ranks, result):

@@ -71,13 +71,9 @@ def test_what_is_hardly_meant_is_said_once(case, form, run, tmp_path):
         ("NDCG(gain=ex)@5", "NDCG(gain=exp)"),
     ],
 )  # fmt: skip
-def test_suggestions_make_sense(written, meant, run, tmp_path):
+def test_suggestions_make_sense(written, meant):
     with pytest.raises(MetricError, match=re.escape(f"got {written!r}; did you mean {meant}?")):
         parse(written)
-    (tmp_path / "ranks.csv").write_text("rank\n1\n")
-    options = ("--items=50", "--sampled=9", f"-m{written}")
-    code, _, errors = run("estimate", tmp_path / "ranks.csv", *options)
-    assert (code, f"did you mean {meant}?" in errors) == (2, True)
 
 
 @pytest.mark.filterwarnings("ignore:.* users are few")

@@ -17,18 +17,16 @@ import scipy.sparse
 import unsample
 from unsample import estimators
 from unsample.answers import Estimate
-from unsample.bounds import Bounds
 from unsample.errors import (
     ClippedWarning,
     ConvergenceWarning,
-    InputError,
     UnsampleWarning,
 )
 from unsample.estimators import REGISTRY, Observed
 from unsample.evidence import RankCounts
 from unsample.lab.bank import load_bank
 from unsample.law import Law
-from unsample.metrics import parse, parse_all
+from unsample.metrics import parse_all
 
 METRICS = parse_all(["Recall@1", "NDCG@10", "Recall@500", "AUC"])
 BILLION = 10**9
@@ -201,30 +199,6 @@ def test_where_no_solver_comes_to_an_end_the_interval_is_as_wide_as_the_metric(m
     assert result["Recall@40"].bounds() == (0.0, 1.0)
 
 
-def test_a_program_near_the_border_ends(monkeypatch):
-    """Solvers went round in circles on these ranks, for half a minute or for ever."""
-    histogram = [
-        963, 671, 595, 418, 376, 325, 279, 251, 214, 182, 146, 133, 122, 98, 81, 78, 59, 62, 48, 46,
-        32, 31, 28, 23, 33, 28, 33, 40, 54, 49, 49, 68, 68, 47, 57, 52, 47, 36, 31, 28, 14, 14, 3,
-        9, 8, 4, 3, 2, 2, 0, 0,
-    ]  # fmt: skip
-    steps = []
-
-    def counted(*given, **how):
-        result = solve(*given, **how)
-        steps.append(result.nit)
-        return result
-
-    solve = scipy.optimize.linprog
-    monkeypatch.setattr(scipy.optimize, "linprog", counted)
-    counts = RankCounts.from_histogram(histogram, Law(3706, 50))
-    low, high = Bounds.of(counts, [20]).of_metric(parse("Recall@20"))
-    assert low == 0.0
-    assert high == pytest.approx(0.35, abs=0.2)
-    assert max(steps) <= 5_000
-    assert sum(steps) <= 50_000
-
-
 # -- the other doors ------------------------------------------------------------------------------
 
 
@@ -233,6 +207,7 @@ def test_a_program_near_the_border_ends(monkeypatch):
     [
         ([1], [2]),
         ([1] * 60, [1] * 60),
+        ([100] * 60, [100] * 60),
         ([1] * 60, [100] * 60),
         ([1, 100] * 30, [100, 1] * 30),
     ],
@@ -252,23 +227,9 @@ def test_comparisons_at_the_edge_are_finite_and_in_order(ranks_a, ranks_b):
         if ranks_a == ranks_b:
             assert pair.value == 0
             assert pair.winner is None
+            assert pair.chance is None or pair.chance == pytest.approx(0.5)
     assert "nan" not in str(result)
     json.dumps(result.to_dict(), allow_nan=False)
-
-
-@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
-def test_a_model_never_beats_itself_however_strange_its_ranks():
-    rng = np.random.default_rng(600)
-    for ranks in ([100] * 600, rng.choice([1, 100], size=600), rng.choice([1, 2], size=600)):
-        result = unsample.compare(
-            {"A": ranks, "B": ranks},
-            items=1000,
-            sampled=99,
-            metrics=["Recall@10", "NDCG@100", "AUC"],
-        )
-        for one in result.differences:
-            assert one.winner is None
-            assert one.chance is None or one.chance == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -288,27 +249,6 @@ def test_printed_numbers_at_the_edge_are_read(numbers, options):
     for entry in result.entries:
         _check(entry, options["items"])
     json.loads(result.to_json())
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"items": 2, "users": 1},
-        {"items": 3, "users": BILLION},
-        {"items": 50, "users": 1, "budget": 49},
-        {"items": 10**5, "users": 10, "budget": 1000},
-    ],
-    ids=str,
-)
-@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
-def test_plans_at_the_edge_are_finite(options):
-    try:
-        result = unsample.plan(metrics="NDCG@1", **options)
-    except InputError as refused:
-        assert "must" in str(refused)  # noqa: PT017
-        return
-    assert "nan" not in str(result)
-    json.dumps(result.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize("design", ["exact", "fixed", "certified"])

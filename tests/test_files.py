@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and damaged ones are refused."""
+"""Files are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import pytest
 
 import unsample
 from unsample._files import check_writable, write_atomically
-from unsample.answers import evaluate
-from unsample.errors import CheckpointError, FileError
+from unsample.errors import FileError
 
 
 def write(path: Path, content: bytes = b"new") -> None:
@@ -102,42 +101,7 @@ def test_bad_places_are_named_before_any_work(tmp_path, name, says):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-# -- damaged files --------------------------------------------------------------------------------
-
-
-def damaged(content: bytes, times: int) -> list[bytes]:
-    """Return versions that are cut off or have a bit flipped, everywhere in turn."""
-    places = np.linspace(0, len(content) - 1, times).astype(int)
-    flipped = [bytearray(content) for _ in places]
-    for version, place in zip(flipped, places, strict=True):
-        version[place] ^= 1 << (place % 8)
-    return [*(content[:place] for place in places), *map(bytes, flipped)]
-
-
-@pytest.fixture
-def evaluation(tmp_path):
-    """Return how to run one evaluation again and again with one checkpoint."""
-    users, items = np.random.default_rng(0).normal(size=(2, 60, 4))
-
-    def call(scorer=(users, items), **options):
-        settings = {"items": 60, "design": "fixed", "budget": 60 * 21, "metrics": "Recall@5"}
-        settings["run"] = unsample.Run(checkpoint=options.get("checkpoint", tmp_path / "state.npz"))
-        return evaluate(scorer, (np.arange(60), np.arange(60)), **settings)["Recall@5"].value
-
-    return call
-
-
-def test_a_damaged_checkpoint_says_what_to_do_or_changes_nothing(evaluation, tmp_path):
-    whole, path = evaluation(), tmp_path / "state.npz"
-    for version in damaged(path.read_bytes(), 8):
-        path.write_bytes(version)
-        try:
-            assert evaluation() == whole
-        except CheckpointError as problem:
-            assert "delete it" in str(problem)  # noqa: PT017 - most are refused, not all
-
-
-def test_a_checkpoint_that_cannot_be_written_is_found_out_at_once(evaluation, tmp_path):
+def test_a_checkpoint_that_cannot_be_written_is_found_out_at_once(tmp_path):
     asked = []
 
     def scores(users, items):
@@ -145,5 +109,8 @@ def test_a_checkpoint_that_cannot_be_written_is_found_out_at_once(evaluation, tm
         return -items.astype(float)
 
     with pytest.raises(FileError, match="make its folder first"):
-        evaluation(scores, checkpoint=tmp_path / "none" / "state.npz")
+        unsample.evaluate(
+            scores, (np.arange(60), np.arange(60)), items=60, design="fixed", budget=60 * 21,
+            run=unsample.Run(checkpoint=tmp_path / "none" / "state.npz"),
+        )  # fmt: skip
     assert sum(asked) < 200  # the probe alone

@@ -9,11 +9,8 @@ from scipy import stats
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
-from unsample.bounds import Bounds
-from unsample.estimators import Observed
 from unsample.lab import load_ranks
 from unsample.law import draw_sampled_ranks
-from unsample.prior import Posterior
 
 pytestmark = pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 METRICS = ["Recall@10", "NDCG@10", "Recall@100", "AUC"]
@@ -124,18 +121,6 @@ def test_a_third_model_and_the_order_change_nothing(result, ranks, options):
     assert _contradictions(again) == []
 
 
-@pytest.mark.parametrize("metric", ["NDCG@10", "Recall@1000", "AUC"])
-def test_a_model_ties_with_itself(ranks, options, metric):
-    twins = {"one": ranks["als"], "two": ranks["als"]}
-    found = unsample.compare(twins, **options | {"metrics": metric})
-    assert found.chance("one", "two", metric) == pytest.approx(0.5)
-    assert [row.chance for row in found.standings] == pytest.approx([0.5, 0.5])
-    assert found.winner(metric) is None
-    low, high = found.difference("one", "two", metric).interval()
-    assert low == pytest.approx(-high, rel=1e-6)
-    assert high > 0
-
-
 @pytest.mark.parametrize("metric", ["Recall@100", "AUC"])
 def test_shuffled_users_change_the_chances(ranks, options, metric):
     mixed = np.random.default_rng(1).permutation(USERS)
@@ -190,15 +175,6 @@ def test_without_a_prior_intervals_are_the_bounds(ranks, options):
     assert all(pair.chance is None for pair in apart.differences)
 
 
-def test_where_the_sample_sees_all_the_interval_is_that_of_a_mean(ranks, options, full):
-    """From K = N/n on, about as much is open as after a full ranking of so many users."""
-    found = unsample.estimate(ranks["ease"], **options | {"metrics": ["Recall@400", "Recall@1000"]})
-    exact = unsample.exact(full["ease"], items=3706, metrics=["Recall@400", "Recall@1000"])
-    for name, entry in found.items():
-        assert np.ptp(entry.interval()) < 1.8 * np.ptp(exact[name].interval())
-        assert entry.resolved
-
-
 def test_the_product_of_the_paper_has_a_name(ranks, options):
     found = unsample.estimate(ranks["ease"], **options, method=["mle", "auto", "bv"])
     assert found.distribution("mle").expect("NDCG@10") == pytest.approx(found["NDCG@10"].value)
@@ -219,37 +195,6 @@ def test_the_product_of_the_paper_has_a_name(ranks, options):
         naive.metric("Recall@37")
     with pytest.raises(unsample.errors.MetricError, match="must be asked for with the ranks"):
         unsample.exact([1, 2, 9], items=10, metrics="MRR").metric("Recall@3")
-
-
-@pytest.fixture
-def steps(monkeypatch):
-    """Count how often each step of an answer is taken."""
-    taken = {}
-
-    def count(owner, name):
-        real = getattr(owner, name)
-
-        def counted(*arguments, **given):
-            taken[owner.__name__] = taken.get(owner.__name__, 0) + 1
-            return real(*arguments, **given)
-
-        monkeypatch.setattr(owner, name, counted)
-
-    count(Observed, "prepare")
-    count(Posterior, "of")
-    count(Bounds, "of")
-    count(Posterior, "joined")
-    return taken
-
-
-def test_every_step_is_taken_once_for_each_model(steps, ranks, options):
-    unsample.estimate(ranks["ease"], **options, method=["auto", "mle"])
-    # Methods, posterior and bounds have a grid each.
-    assert steps == {"Observed": 3, "Posterior": 1, "Bounds": 1}
-    steps.clear()
-    unsample.compare(ranks, **options).to_dict()
-    # And they are joined once for all metrics.
-    assert steps == {"Observed": 9, "Posterior": 4, "Bounds": 3}
 
 
 # -- equal models -------------------------------------------------------------------------------

@@ -216,14 +216,6 @@ def test_one_run_beside_several_is_said():
     assert found.estimates["B"]["NDCG@10"].interval() == alone["NDCG@10"].interval()
 
 
-def test_few_users_have_bounds_whatever_the_runs():
-    few = {name: [ranks[:20] for ranks in runs] for name, runs in RUNS.items()}
-    with pytest.warns(UnsampleWarning, match="20 users are few"):
-        found = unsample.compare(few, metrics="NDCG@10", **DESIGN)
-    assert {row.source for row in found.standings} == {"bounds"}
-    assert found.differences[0].chance is None
-
-
 def test_pages_and_tables_show_runs(tmp_path, result):
     text = result.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "A 3, B 2" in text

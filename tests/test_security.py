@@ -34,18 +34,8 @@ SOURCE = Path(unsample.__file__).parent
 # -- nothing foreign is run -----------------------------------------------------------------------
 
 #: Modules that run what they read, or a shell.
-RUNNING = {
-    "pickle",
-    "cPickle",
-    "cloudpickle",
-    "dill",
-    "joblib",
-    "shelve",
-    "marshal",
-    "yaml",
-    "code",
-}
-RUNNING |= {"subprocess", "runpy", "imp"}
+RUNNING = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "yaml"}
+RUNNING |= {"code", "subprocess", "runpy", "imp"}
 #: Functions that do, by their whole names, and methods, whatever they are called on.
 CALLS = {"eval", "exec", "compile", "__import__"}
 CALLS |= {"torch.load", "os.system", "os.popen", "tempfile.mktemp"}

@@ -52,6 +52,8 @@ ONE = {
     "polars": pl.from_pandas,
     "lazy": lambda frame: pl.from_pandas(frame).lazy(),
     "pyarrow": pa.Table.from_pandas,
+    "counts": lambda frame: RankCounts.from_ranks(frame["rank"], **DESIGN),
+    "targets": lambda frame: Targets(frame["rank"].to_numpy(), 400, 30),
     "columns": lambda frame: {"rank": frame["rank"].to_numpy()},
     "path": lambda _: "A.csv",
     "list": lambda _: ["A.csv"],
@@ -74,7 +76,8 @@ BOTH = {
 @pytest.mark.parametrize("form", ONE)
 def test_every_form_of_ranks_gives_the_same_estimate(form, folder):
     expected = unsample.estimate(FRAMES["A"]["rank"].to_numpy(), **OPTIONS).to_dict()
-    found = unsample.estimate(ONE[form](FRAMES["A"]), **OPTIONS)
+    design = {} if form in {"counts", "targets"} else DESIGN
+    found = unsample.estimate(ONE[form](FRAMES["A"]), **design, metrics="Recall@50")
     assert found.to_dict() == expected
 
 
@@ -158,12 +161,6 @@ def test_files_that_are_not_alike_are_read_one_by_one(folder):
         assert (found.models, found.paired) == (("B", "A"), True)
     with pytest.raises(InputError, match="has no column 'rank'; its columns are: user;"):
         unsample.compare(["A.csv", "users.csv"], **OPTIONS)
-
-
-def test_saved_counts_are_compared_unpaired(folder):
-    with pytest.warns(UnsampleWarning, match="unpaired"):
-        found = unsample.compare({name: f"{name}.npz" for name in NAMES}, metrics="Recall@50")
-    assert [note.name for note in found.notes if "unpaired" in note.text] == ["unpaired"]
 
 
 def test_a_table_without_users_is_compared_unpaired():

@@ -82,21 +82,8 @@ def test_the_references_on_a_list_that_is_done_by_hand():
     assert slow.value("NDCG@1", graded) == slow.value("MRR@1", graded) == 0
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_the_references_are_what_libraries_say(library):
-    for theirs, number in KEPT["libraries"][library]["values"].items():
-        name = slow.same(library, theirs)
-        if name is not None:
-            grades = PROBLEM["relevance"] if theirs.startswith("graded ") else [None] * 8
-            lists = [
-                slow.listed(ranks, PROBLEM["items"], row)
-                for ranks, row in zip(PROBLEM["ranks"], grades, strict=True)
-            ]
-            room = slow.tolerance(library, theirs)
-            assert slow.mean(name, lists) == pytest.approx(number, rel=0, abs=room), theirs
-
-
-def test_the_page_names_the_same_metrics():
+def whose_is_which():
+    """Return library -> its metric -> ours, as the page has it."""
     text = (Path(__file__).parents[1] / "docs" / "libraries.md").read_text()
     table = text.partition("## Whose metric is which")[2].partition("\n\nThese have")[0]
     head, _, *rows = [
@@ -104,12 +91,33 @@ def test_the_page_names_the_same_metrics():
         for line in table.splitlines()
         if line.startswith("|")
     ]
-    columns = ["trec" if name == "ir_measures" else name.casefold() for name in head]
-    for row in rows:
-        for library, theirs in zip(columns[1:], row[1:], strict=True):
-            known = {slow.same(library, f"{start}{theirs}") for start in ("", "graded ")}
-            exempt = (library, theirs) == ("lenskit", "Precision@K")
-            assert not theirs or row[0] in known or exempt
+    return {
+        "trec" if name == "ir_measures" else name.casefold(): {
+            row[place]: row[0] for row in rows if row[place]
+        }
+        for place, name in enumerate(head[1:], 1)
+    }
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_references_are_what_libraries_say(library):
+    ours, checked = whose_is_which()[library], set()
+    for theirs, number in KEPT["libraries"][library]["values"].items():
+        graded, (name, _, k) = theirs.startswith("graded "), theirs.partition("@")
+        asked = name.removeprefix("graded ") + ("@K" if k else "")
+        # LensKit divides by the length of a list that is shorter than K.
+        if asked not in ours or ((library, asked) == ("lenskit", "Precision@K") and int(k) > 10):
+            continue
+        checked.add(asked)
+        lists = [
+            slow.listed(ranks, PROBLEM["items"], row if graded else None)
+            for ranks, row in zip(PROBLEM["ranks"], PROBLEM["relevance"], strict=True)
+        ]
+        # Some numbers are rounded, or of single precision.
+        room = {"trec": 1e-5, "torchmetrics": 1e-6}.get(library, 1e-12)
+        wanted = slow.mean(ours[asked].replace("@K", f"@{k}"), lists)
+        assert wanted == pytest.approx(number, rel=0, abs=room), theirs
+    assert checked == set(ours)
 
 
 # -- ours ------------------------------------------------------------------------------------------
@@ -219,18 +227,6 @@ def test_a_scorer_is_evaluated_with_grades(scored):
 
     grades = [grade(user, item) for user, items in scored[2].items() for item in items]
     check(scored, sorted_lists(scored, grade), relevance=np.array(grades))
-
-
-@pytest.mark.parametrize(("ties", "sign"), [("pessimistic", 1), ("optimistic", -1)])
-def test_tied_items_come_before_or_after_all_that_are_relevant(scored, ties, sign):
-    scores, seen, held = scored
-    coarse = np.round(2 * scores)
-    lists = []
-    for user, items in held.items():
-        free = np.flatnonzero(~seen[user])
-        order = sorted(free, key=lambda i: (-coarse[user, i], sign * (i in items)))
-        lists.append([float(item in items) for item in order])
-    check((coarse, seen, held), lists, ties=ties)
 
 
 def test_filtered_targets_do_not_compete_and_count_one_by_one(scored):

@@ -4,7 +4,6 @@ import math
 import warnings
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -190,69 +189,7 @@ def test_ten_equal_targets_of_a_user_inform_as_one():
     assert np.ptp(taken_apart.bounds()) < 0.9 * np.ptp(ten.bounds())
 
 
-def test_targets_of_a_user_that_have_nothing_in_common_inform_as_many():
-    ranks = _sampled(3000, seed=1)
-    options = {"items": 400, "sampled": 40, "metrics": "Recall@80"}
-    apart = unsample.estimate(ranks, **options)["Recall@80"]
-    users = np.repeat(np.arange(300), 10)
-    ten = unsample.estimate(ranks, users=users, **options)["Recall@80"]
-    assert np.ptp(ten.interval()) == pytest.approx(np.ptp(apart.interval()), rel=0.2)
-    assert ten.value == pytest.approx(apart.value, rel=0.01)
-
-
 # -- comparisons ---------------------------------------------------------------------------------
-
-
-def test_models_are_paired_by_user_whatever_the_order_of_their_rows(world):
-    rng = np.random.default_rng(4)
-    users = world[1]
-    full = np.ceil(280 * rng.beta(0.5, 2.0, len(users))).astype(int)
-    ranks = {
-        name: draw_sampled_ranks(full + shift, items=ITEMS, sampled=50, rng=rng)
-        for name, shift in (("A", 0), ("B", 15))
-    }
-    order = rng.permutation(len(users))
-    options = {"items": ITEMS, "sampled": 50, "metrics": ["Recall@30", "NDCG@30"]}
-    plain = unsample.compare(ranks, users=users, **options)
-    mixed = unsample.compare(
-        {"A": ranks["A"], "B": ranks["B"][order]},
-        users={"A": users, "B": users[order]},
-        **options,
-    )
-    assert plain.matched == mixed.matched == "user"
-    for first, second in zip(plain.differences, mixed.differences, strict=True):
-        assert first.interval(0.8) == pytest.approx(second.interval(0.8), rel=1e-9)
-        assert first.chance == pytest.approx(second.chance)
-    assert plain.difference("A", "B", "Recall@30").value > 0
-
-
-@pytest.mark.parametrize("metric", ["Recall@30", "AUC"])
-def test_a_model_is_no_better_than_itself(metric, world):
-    users = world[1]
-    ranks = np.random.default_rng(2).integers(1, 52, len(users))
-    both = unsample.compare(
-        {"A": ranks, "B": ranks}, users=users, items=ITEMS, sampled=50, metrics=metric
-    )
-    assert both.chance("A", "B", metric) == pytest.approx(0.5)
-    assert both.winner(metric) is None
-    assert [row.chance for row in both.standings] == pytest.approx([0.5, 0.5], abs=0.02)
-    assert "50 %" in str(both)
-
-
-def test_a_comparison_says_how_users_were_matched():
-    ranks = np.random.default_rng(3).integers(1, 21, 80)
-    labels = np.random.default_rng(3).permutation(80)
-    first = pd.Series(ranks, index=labels)
-    second = first.sample(frac=1.0, random_state=1)
-    options = {"items": 200, "sampled": 20, "metrics": "Recall@50"}
-    by_index = unsample.compare({"A": first, "B": second}, **options)
-    assert by_index.matched == "index"
-    assert "matched by their index" in str(by_index)
-    assert by_index.difference("A", "B", "Recall@50").value == 0
-    by_place = unsample.compare({"A": first, "B": second.to_numpy()}, **options)
-    assert by_place.matched == "position"
-    assert "matched by their position" in str(by_place)
-    assert by_place.to_dict()["paired"]
 
 
 # -- other forms ---------------------------------------------------------------------------------
@@ -285,19 +222,6 @@ def test_full_ranks_and_grades_come_in_a_frame():
             unsample.exact([1, 2], items=10, relevance=bad)
     with pytest.raises(InputError, match="above 0 for at least one"):
         unsample.exact([1, 2], items=10, relevance=[0, 0])
-
-
-@pytest.mark.filterwarnings("ignore:ranks must be whole, or half")
-@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
-def test_half_ranks_are_ties():
-    ranks = np.tile([1.0, 2.5], 4000)
-    counts = unsample.estimate(ranks, items=100, sampled=9, metrics="AUC").counts
-    shares = dict(zip(counts.low.tolist(), (counts.count / 8000).tolist(), strict=True))
-    assert shares == pytest.approx({1: 0.5, 2: 0.25, 3: 0.25}, abs=0.02)
-    full = unsample.exact([1.5] * 1000, items=10, metrics="MRR")["MRR"].value
-    assert full == pytest.approx(0.75, abs=0.05)
-    with pytest.raises(RankError, match="whole numbers"):
-        unsample.estimate([1.25], items=100, sampled=9)
 
 
 def test_auc_is_a_mean_whatever_the_catalogues():
