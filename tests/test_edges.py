@@ -218,7 +218,7 @@ def test_comparisons_at_the_edge_are_finite_and_in_order(ranks_a, ranks_b):
         {"A": ranks_a, "B": ranks_b},
         items=1000,
         sampled=99,
-        metrics=["Recall@10", "NDCG@100"],
+        metrics=["Recall@10", "NDCG@100", "AUC"],
     )
     for pair in result.differences:
         assert -1 <= pair.low <= pair.high <= 1

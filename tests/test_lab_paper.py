@@ -13,7 +13,7 @@ from unsample.errors import DatasetError, FileError, InputError
 from unsample.lab import paper
 from unsample.lab.datasets import load_ranks
 from unsample.lab.paper import ESTIMATORS, RECOMMENDERS, SCHEMA, Cell, _run
-from unsample.lab.paper._cells import compute_cell, count_repeats, typical_sizes
+from unsample.lab.paper._cells import compute_cell
 from unsample.lab.paper._exhibits import DATASETS, METRICS
 from unsample.law import draw_sampled_ranks
 
@@ -64,33 +64,6 @@ def test_every_printed_cell_is_there():
 
 
 # -- cells --------------------------------------------------------------------------------------
-
-
-def test_counting_repeats_keeps_each_histogram():
-    rng = np.random.default_rng(5)
-    items = rng.integers(50, 60, size=300)
-    drawn = rng.integers(1, 11, size=(7, 300))
-    counts, histograms = count_repeats(drawn, items, 9)
-    assert counts.effective == pytest.approx(300)
-    for row, ranks in zip(histograms, drawn, strict=True):
-        expected = {}
-        for size, rank in zip(items, ranks, strict=True):
-            expected[size, rank] = expected.get((size, rank), 0) + 1
-        got = {(s, r): c for s, r, c in zip(counts.items, counts.low, row, strict=True) if c}
-        assert got == expected
-
-
-def test_catalogues_are_one_where_they_are_many_and_nearly_equal():
-    few = np.arange(1000, 1032)
-    assert typical_sizes(few, np.ones(32), 20) is few
-    rng = np.random.default_rng(3)
-    items, weight = rng.integers(1000, 1300, 200), rng.uniform(1.0, 2.0, 200)
-    for sampled, width in ((20, 0.04), (900, 0.02)):
-        label = np.round(np.log(items) / width)
-        expected = [
-            np.average(items[same], weights=weight[same]) for same in label == label[:, None]
-        ]
-        assert typical_sizes(items, weight, sampled).tolist() == np.rint(expected).tolist()
 
 
 def test_a_cell_agrees_with_estimating_one_repeat_by_itself():

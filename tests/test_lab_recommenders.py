@@ -151,16 +151,6 @@ def test_itemknn_sums_similarities_of_the_users_items(world):
     np.testing.assert_allclose(scores, (dense @ cosine)[: USERS - 1, :-1], atol=1e-5)
 
 
-def test_neumf_draws_no_item_the_user_has(world):
-    from unsample.lab.recommenders._neumf import _batches
-
-    matrix = world.matrix()
-    dense = matrix.toarray()
-    for user, items in _batches(matrix, 64, 5, np.random.default_rng(0)):
-        assert (dense[user, items[:, 0]] == 1).all()
-        assert (dense[user[:, None], items[:, 1:]] == 0).all()
-
-
 def test_progress_counts_epochs(world):
     calls = []
     create("neumf", **SMALL["neumf"]).fit(world, progress=lambda *done: calls.append(done))

@@ -168,7 +168,7 @@ def test_few_users_have_bounds_and_withhold_the_chances_of_their_model_alone(ran
 
 def test_without_a_prior_intervals_are_the_bounds(ranks, options):
     found = unsample.estimate(ranks["ease"], **options, prior=None)
-    assert found.methods == ("mle",)
+    assert (found.methods, found.source) == (("mle",), "bounds")
     assert [entry.source for entry in found.values()] == ["bounds"] * 3 + ["mean"]
     assert found["NDCG@10"].interval(0.9) == found["NDCG@10"].bounds(0.9)
     apart = unsample.compare(ranks, **options | {"metrics": "Recall@1000"}, prior=None)

@@ -18,7 +18,7 @@ from unsample._checks import check_integer, check_real
 from unsample.adapters import trec
 from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
-from unsample.errors import FileError, InputError, MethodError, UnsampleError, UnsampleWarning
+from unsample.errors import InputError, MethodError, UnsampleError, UnsampleWarning
 from unsample.evidence import RankCounts
 
 ITEMS, SAMPLED = 100, 9
@@ -190,12 +190,6 @@ def test_printed_numbers_are_read_or_refused(number, percent):
         read_numbers(given_numbers, sampled=99, users=6040, percent=percent)
     except UnsampleError as problem:
         assert str(problem)  # noqa: PT017 - some are read
-
-
-@pytest.mark.parametrize("path", ["x" * 5000, "[" * 5000, "ranks.[" + "[" * 5000 + "K"])
-def test_names_that_no_disk_has_are_refused(path):
-    with pytest.raises(FileError):
-        read_counts(path, items=ITEMS, sampled=SAMPLED)
 
 
 def test_numbers_beyond_all_floats_are_refused_by_the_checks():
