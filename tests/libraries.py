@@ -230,12 +230,11 @@ def pykeen() -> Names:
 
     def check(names: Names) -> None:
         for metric, value in theirs.items():
-            near(names["exact"][metric].value, value)
             holds(names["result"], metric, value)
 
     return {
         "evaluator": evaluator, "train": train, "test": test, "model": pykeen_model(),
-        "check": check,
+        "theirs": theirs, "check": check,
     }  # fmt: skip
 
 

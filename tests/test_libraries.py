@@ -18,8 +18,8 @@ from tests import libraries
 from tests.libraries import ONE_TARGET, SECTIONS, SEVERAL, need_library, recbole_objects
 from unsample import adapters
 from unsample.adapters import INSTALL, lenskit, pykeen, recbole, trec
-from unsample.adapters._tasks import held_out, require
-from unsample.errors import DesignError, FileError, InputError, MissingExtraError, ScoreError
+from unsample.adapters._install import require
+from unsample.errors import DesignError, FileError, InputError, MissingExtraError
 
 HOME = Path(__file__).parents[1]
 PAGE = (HOME / "docs" / "libraries.md").read_text(encoding="utf-8")
@@ -91,9 +91,7 @@ def test_adapters_import_no_library():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: lenskit.task("ALS", 0, 0), "pipeline must be a pipeline of lenskit, got str"),
         (lambda: lenskit.targets({}, 0, items=9), "scored must be an ItemListCollection .* dict"),
-        (lambda: pykeen.task("TransE", 0), "model must be a model of pykeen, got str"),
         (lambda: pykeen.targets(0), "evaluator must be a SampledRankBasedEvaluator, got int"),
         (lambda: recbole.task("EASE", 0), "model must be a model of recbole, got str"),
         (lambda: recbole.watch("EASE"), "trainer must be a trainer of recbole, got str"),
@@ -114,10 +112,7 @@ def refuses(message, call, *given, **named):
 
 
 def full_metrics(task, names, ties):
-    found = unsample.evaluate(
-        task.scorer, task.targets, items=task.items, exclude=task.exclude, design="exact",
-        metrics=names, ties=ties,
-    )  # fmt: skip
+    found = unsample.evaluate(**task, design="exact", metrics=names, ties=ties)
     return {name: found[name].value for name in names}
 
 
@@ -141,7 +136,9 @@ def test_recbole_tasks_give_the_metrics_of_recbole(name):
         )
     }
     task = recbole.task(model, test)
-    assert (task.exclude is None) == (name == "SASRec")  # whose history stays among the candidates
+    assert (task["exclude"] is None) == (
+        name == "SASRec"
+    )  # whose history stays among the candidates
     low, high = (full_metrics(task, list(theirs), rule) for rule in ("pessimistic", "optimistic"))
     for metric, value in theirs.items():
         assert low[metric] - 1e-9 <= value <= high[metric] + 1e-9
@@ -158,21 +155,18 @@ def test_recbole_targets_are_ranked_among_what_was_drawn_for_their_user(split):
     task = recbole.task(model, full)
     # Items that nobody has in training tie: the mean of the places is what is expected.
     best, worst = (
-        unsample.evaluate(
-            task.scorer, task.targets, items=task.items, exclude=task.exclude, design="exact",
-            metrics="Recall@10", ties=rule,
-        ).ranks
+        unsample.evaluate(**task, design="exact", metrics="Recall@10", ties=rule).ranks
         for rule in ("optimistic", "pessimistic")
-    )  # fmt: skip
+    )
     *_, loader = recbole_objects("EASE", "uni50", split)
     found = [recbole.targets(model, loader, rng=seed) for seed in range(20)]
-    user = task.targets[0]
+    user = task["targets"][0]
     size = np.bincount(user)
     order = np.argsort(found[0].users.astype(int), kind="stable")  # of the task's users
     sampled, items = found[0].sampled[order], found[0].items[order]
     assert np.array_equal(sampled, 50 * size[user])
     # What a user knows was not drawn: N is what a full ranking leaves.
-    assert np.array_equal(items, task.items - np.diff(task.exclude.indptr)[user])
+    assert np.array_equal(items, task["items"] - np.diff(task["exclude"].indptr)[user])
     # Over many passes, ranks have the means that the full ranks and the binomial law give. Of each
     # user together: the loader has the targets of a user in another order.
     wanted = np.bincount(user, ((best + worst) / 2 - 1) / (items - 1))
@@ -250,15 +244,11 @@ def test_lenskit_lists_are_ranked_as_a_loop_would():
 @foreign
 def test_lenskit_lists_that_do_not_tell_are_refused():
     names, lists = libraries.lenskit(), libraries.lenskit_lists
-    scored, test, train = names["scored"], names["test"], names["train"]
-    rank, ask = lenskit.targets, lenskit.task
-    unknown = [(lists({0: [-7]}), "item"), (lists({-7: [0]}), "user")]
+    scored, test, rank = names["scored"], names["test"], lenskit.targets
     refuses("scored must hold lists with scores, got none", rank, test, test, items=50)
     refuses("must hold every target, got none for item 1", rank, scored, lists({-5: [1]}), items=50)
     refuses("must hold sampled = 98 items .* got 99", rank, scored, test, items=500, sampled=98)
-    refuses("test must hold at least one item list", ask, names["pipeline"], train, lists({}))
-    for strange, what in unknown:
-        refuses(f"each {what} of test must be known .*-7", ask, names["pipeline"], train, strange)
+    refuses("test must hold at least one item list", rank, scored, lists({}), items=50)
 
 
 # -- PyKEEN ----------------------------------------------------------------------------------------
@@ -266,30 +256,28 @@ def test_lenskit_lists_that_do_not_tell_are_refused():
 
 @foreign
 @pytest.mark.parametrize("side", ["head", "tail", "both"])
-def test_pykeen_gives_the_metrics_and_candidates_of_its_full_evaluation(side):
+def test_pykeen_gives_the_ranks_and_candidates_of_its_own_evaluations(side):
     need_library("pykeen")
-    model, (train, test) = libraries.pykeen_model(), libraries.pykeen_graph()
+    model, (train, _) = libraries.pykeen_model(), libraries.pykeen_graph()
     evaluator, _ = libraries.pykeen_evaluated(model)
-    full, results = libraries.pykeen_evaluated(model, "Full")
-    task = pykeen.task(model, test, known=train, side=side)
-    names = {
-        "MRR": "inverse_harmonic_mean_rank",
-        "MR": "arithmetic_mean_rank",
-        "Hits@3": "hits@3",
-    }
-    found = full_metrics(task, list(names), "random")
-    for ours, theirs in names.items():
-        value = float(results.get_metric(f"{side}.realistic.{theirs}"))
-        assert found[ours] == pytest.approx(value, rel=1e-6)
+    full, _ = libraries.pykeen_evaluated(model, "Full")
     sides = ("head", "tail") if side == "both" else (side,)
     ranked = pykeen.targets(evaluator, known=train, side=side, ties="optimistic")
     best = np.concatenate([np.concatenate(evaluator.ranks[part, "optimistic"]) for part in sides])
     items = np.concatenate([np.concatenate(full.num_candidates[part]) for part in sides])
     assert np.array_equal(ranked.ranks, best)
     assert np.array_equal(ranked.items, items)
-    index = results.get_metric(f"{side}.realistic.adjusted_arithmetic_mean_rank_index")
-    by_chance = np.mean((items + 1) / 2)
-    assert (found["MR"] - by_chance) / (1 - by_chance) == pytest.approx(float(index), rel=1e-6)
+
+
+@foreign
+def test_pykeen_models_are_asked_as_those_of_other_graphs():
+    names = libraries.pykeen() | {"unsample": unsample}
+    exec(sections()["PyKEEN"], names)
+    names |= {name: names[name].mapped_triples.numpy() for name in ("train", "test")}
+    names["entities"] = names["model"].num_entities
+    exec(sections()["Knowledge graphs without PyKEEN"], names)
+    found = names["exact"]["Hits@10"].value
+    assert found == pytest.approx(names["theirs"]["Hits@10"], rel=0, abs=1e-6)
 
 
 @foreign
@@ -307,8 +295,8 @@ def test_pykeen_evaluators_that_do_not_tell_are_refused():
     refuses("got none; make it with clear_on_finalize=False", rank, cleared)
     refuses("negatives must be different entities, got 499", rank, crowded, known=train)
     refuses("side must be one of head, tail, both", rank, crowded, side="relation")
-    refuses("triples must be a triples factory", pykeen.task, model, np.zeros((4, 2), dtype=int))
-    refuses("known must be a triples factory", pykeen.task, model, test, known=object())
+    refuses("known must be a triples factory", rank, crowded, known=np.zeros((4, 2), dtype=int))
+    refuses("known must be a triples factory", rank, crowded, known=object())
 
 
 def test_what_a_pykeen_evaluator_has_collected_is_taken():
@@ -329,12 +317,6 @@ def test_what_a_pykeen_evaluator_has_collected_is_taken():
     assert pykeen.targets(evaluator, known=known, side="head").items[:2].tolist() == [299, 300]
     assert "tail" not in evaluator.num_candidates
     refuses("120 triples once, got 0 ranks for side 'tail'", pykeen.targets, evaluator, side="tail")
-
-
-def test_a_task_has_each_target_once():
-    users, items = held_out([2, 0, 0, 0], [0, 2, 1, 2])
-    assert (users.tolist(), items.tolist()) == ([0, 0, 2], [1, 2, 0])
-    refuses("at least one target, got none", held_out, [], [])
 
 
 # -- TREC files and the rows of ir_measures --------------------------------------------------------
@@ -386,11 +368,11 @@ def test_lists_are_ranked_as_a_loop_would(seed):
     [
         ({"items": 1}, InputError, "items"),
         ({"items": {"q1": 50}}, DesignError, "items must hold a number for each query.*'q2'"),
-        ({"sampled": 5}, DesignError, "run of query 'q1' must hold sampled = 5 items .* got 3"),
+        ({"sampled": 5}, DesignError, "the list of 'q1' must hold sampled = 5 items .* got 3"),
         ({"ties": "realistic"}, InputError, "ties must be one of random, optimistic, pessimistic"),
         ({"relevance": -1}, InputError, "relevance must be"),
         ({"relevance": 3}, InputError, "qrels must hold a row of relevance 3 or more"),
-        ({"run": {}}, InputError, "run of query 'q1' must hold every target"),
+        ({"run": {}}, InputError, "the list of 'q1' must hold every target"),
         (
             {"run": {"q1": RUN["q1"]}},
             InputError,
@@ -399,8 +381,8 @@ def test_lists_are_ranked_as_a_loop_would(seed):
         ({"run": {"q1": ["a", "b"]}}, InputError, "run must be a path, a dict of query -> doc"),
         (
             {"run": {"q1": {"b": "high"}}},
-            ScoreError,
-            "must have a number .* got 'high'",
+            InputError,
+            "run must be a path, a dict .* 'high'",
         ),
         (
             {"run": {**RUN, "q1": {"a": 1.0, "b": float("nan")}}},

@@ -77,15 +77,13 @@ def test_it_lives_in_a_collection_that_is_reset(torch, build, scores):
 
 def test_bad_batches(torch, build):
     metric, nan = build(), float("nan")
-    for take, batch, words in (
-        (metric.update, torch.zeros(3, 9), r"sampled \+ 1 = 10 columns"),
-        (metric.update, torch.zeros(10), "got shape"),
-        (metric.update, torch.full((3, 10), nan), "must not be NaN"),
-        (metric.update_ranks, torch.tensor([0, 1]), r"ranks must be in 1\.\.10"),
-        (metric.update_ranks, torch.tensor([11]), r"ranks must be in 1\.\.10"),
+    for batch, words in (
+        (torch.zeros(3, 9), r"sampled \+ 1 = 10 columns"),
+        (torch.zeros(10), "got shape"),
+        (torch.full((3, 10), nan), "must not be NaN"),
     ):
         with pytest.raises(InputError, match=words):
-            take(batch)
+            metric.update(batch)
     with pytest.raises(InputError, match="ties must be one of random, optimistic, pessimistic"):
         build(ties="realistic")
 
@@ -97,7 +95,8 @@ PROCESS = """
     rank, address = int(sys.argv[1]), sys.argv[2]
     dist.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
     metric = EstimatedMetrics(items=400, sampled=9, metrics=["Recall@50"])
-    metric.update_ranks(torch.tensor([1, 2, 3] if rank else [1, 10]))
+    for place in [1, 2, 3] if rank else [1, 10]:
+        metric.update(torch.tensor([[0.5] + [1.0] * (place - 1) + [0.0] * (10 - place)]))
     value = float(metric.compute()["Recall@50"])
     print(value, metric.counts().total)
     dist.destroy_process_group()

@@ -1,8 +1,7 @@
 """One file for each foreign library or engine; none is imported before it is asked for.
 
-Each turns a library's own objects into ranks (`unsample.evidence.Targets`, `RankCounts`) or into a
-`Task` for `unsample.evaluate`; no foreign type leaks inward. `INSTALL` says what to give to
-``pip install`` for each.
+Each turns a library's own objects into ranks (`unsample.evidence.Targets`, `RankCounts`); no
+foreign type leaks inward. `INSTALL` says what to give to ``pip install`` for each.
 
 >>> from unsample.adapters import trec
 >>> found = trec.targets({"q": {"a": 2.0, "b": 1.0}}, {"q": {"b": 1}}, items=50)
@@ -11,9 +10,9 @@ RankCounts(1 targets, 1 cells, items=50, sampled=1, without replacement)
 """
 
 from unsample._gone import no_attribute
-from unsample.adapters._tasks import INSTALL, Task
+from unsample.adapters._install import INSTALL
 
-__all__ = ["INSTALL", "Task"]
+__all__ = ["INSTALL"]
 
 
 def __getattr__(name: str) -> object:

@@ -10,18 +10,18 @@ RecBole counts users and items from 1; 0 is padding, and no candidate.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed, check_level
-from unsample.adapters._lists import rank_rows
-from unsample.adapters._tasks import Task, check_object, held_out, require
+from unsample.adapters._install import check_object, require
 from unsample.answers import estimate
 from unsample.designs import RowScores
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets, check_ties
+from unsample.tables import Read, read_targets
 
 __all__ = ["targets", "task", "watch"]
 
@@ -75,11 +75,11 @@ def watch(trainer: Any, *, level: float = 0.95, ties: str = "random", rng: Seed 
                 metrics=list(asked.values()),
                 candidates="all" if _is_repeatable(eval_data) else "unseen",
             )
+            places = trainer.config["metric_decimal_place"]
             for theirs, ours in asked.items():
-                numbers = float(found[ours].value), *found[ours].interval(level)
+                numbers = found[ours].value, *found[ours].interval(level)
                 for end, number in zip(("full", "low", "high"), numbers, strict=True):
-                    places = trainer.config["metric_decimal_place"]
-                    results[f"{theirs}_{end}"] = round(number, places)
+                    results[f"{theirs}_{end}"] = round(float(number), places)
         return results
 
     trainer.evaluate, trainer._neg_sample_batch_eval = evaluate_and_add, compare_and_keep  # noqa: SLF001
@@ -91,15 +91,9 @@ def targets(
 ) -> Targets:
     """Rank each target among the items that a ``uni100`` loader draws for its user.
 
-    Parameters
-    ----------
-    model
-        A trained model.
-    loader
-        The loader of test (or validation) data under ``mode: uniN``, as ``data_preparation``
-        makes it. Its items are drawn anew on every pass, by the seed that RecBole was given.
-    ties, rng, filtered
-        As in `unsample.adapters.trec.targets`.
+    ``loader`` is that of test (or validation) data under ``mode: uniN``, as ``data_preparation``
+    makes it. Its items are drawn anew on every pass, by the seed that RecBole was given. ``ties``,
+    ``rng`` and ``filtered`` are as in `unsample.adapters.trec.targets`.
     """
     rule = check_ties(ties, whole=True)
     check_object("model", model, *_MODEL)
@@ -109,19 +103,19 @@ def targets(
     return _rank(parts, loader, rule, rng, filtered=filtered)
 
 
-def task(model: Any, loader: Any) -> Task:
-    """Make a task of a trained model and the loader of its test data under ``mode: full``.
+def task(model: Any, loader: Any) -> dict[str, Any]:
+    """Return what `unsample.evaluate` is told of a trained model, as arguments by name.
 
-    A user of a sequential model is a test interaction with the history before it; as in RecBole,
-    the history stays among the candidates. With other models, what a user has interacted with in
-    training and validation is left out of the candidates.
+    ``loader`` is that of test data under ``mode: full``. A user of a sequential model is a test
+    interaction with the history before it; as in RecBole, the history stays among the candidates.
+    With other models, what a user has interacted with in training and validation is left out.
     """
-    from scipy.sparse import csr_array
-
     check_object("model", model, *_MODEL)
     if not hasattr(loader, "is_sequential") or hasattr(loader, "neg_sample_args"):
         kind = type(loader).__name__
         raise InputError(f"loader must be made under mode: full (targets takes uniN), got {kind}")
+    from scipy.sparse import csr_array
+
     data, exclude = loader.dataset, None
     item_ids = np.arange(1, int(data.item_num))
     if loader.is_sequential:
@@ -147,7 +141,12 @@ def task(model: Any, loader: Any) -> Task:
             return _ask(model, "predict", interaction).reshape(len(rows), -1)
         return scores.reshape(len(rows), -1)[:, 1:]
 
-    return Task(RowScores(everything), held_out(*wanted), len(item_ids), exclude)
+    return {
+        "scorer": RowScores(everything),
+        "targets": tuple(np.unique(np.array(wanted, dtype=np.int64), axis=1)),  # each pair once
+        "items": len(item_ids),
+        "exclude": exclude,
+    }
 
 
 def _pairs(lists: list[IntArray]) -> tuple[IntArray, IntArray]:
@@ -157,15 +156,10 @@ def _pairs(lists: list[IntArray]) -> tuple[IntArray, IntArray]:
 
 
 def _ask(model: Any, method: str, interaction: Any) -> npt.NDArray[Any]:
-    """Ask a model in evaluation mode, without gradients, and leave it in the mode it was in."""
-    torch = require("recbole", "torch")
-    training = model.training
+    """Ask a model without gradients, in evaluation mode, as RecBole's own evaluation leaves it."""
     model.eval()
-    try:
-        with torch.no_grad():
-            scores = getattr(model, method)(interaction.to(model.device))
-    finally:
-        model.train(training)
+    with require("recbole", "torch").no_grad():
+        scores = getattr(model, method)(interaction.to(model.device))
     return np.asarray(scores.float().cpu().numpy())
 
 
@@ -196,12 +190,13 @@ def _rank(
 ) -> Targets:
     """Rank the targets of all batches among the items drawn for any target of their user."""
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    users, known = int(loader.dataset.user_num), np.ones(int(loader.dataset.user_num))
+    known = np.ones(int(loader.dataset.user_num))
     if not _is_repeatable(loader):  # what a user knows, its targets included, is not drawn
         known = np.array([len(each) for each in loader._sampler.used_ids])  # noqa: SLF001
-    own = np.bincount(rows["user"], rows["target"], minlength=users)
+    own = np.bincount(rows["user"], rows["target"], minlength=len(known))
     rows["items"] = (loader.dataset.item_num - 1 - known + own).astype(np.int64)[rows["user"]]
-    return rank_rows(rows, ties=ties, rng=rng, replacement=True, filtered=filtered)
+    read = Read(rows="scores", ties=ties, rng=rng)
+    return cast(Targets, read_targets(rows, read=read, replacement=True, filtered=filtered))
 
 
 def _is_repeatable(loader: Any) -> bool:

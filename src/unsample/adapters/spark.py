@@ -11,12 +11,10 @@ Here the scores are made on the cluster, to which the scorer is broadcast once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from unsample import errors
 from unsample._checks import IntArray, Seed
-from unsample.adapters._tasks import require
+from unsample.adapters._install import require
 from unsample.answers import DEFAULT_METRICS, evaluate
 from unsample.designs import Design, Excluded, as_design, as_key, as_scorer
 from unsample.errors import DesignError, InputError, UnsampleError
@@ -68,21 +66,16 @@ def counts(
             f"targets must have the columns {user}, {target}, got {', '.join(targets.columns)}"
         )
 
-    # The default is known by its identity, which no worker keeps.
+    # The default metrics are known by their identity, which no worker keeps.
     named: dict[str, Any] = {} if metrics is DEFAULT_METRICS else {"metrics": metrics}
+    named |= {"items": items, "design": chosen, "exclude": exclude, "ties": ties, "rng": seed}
 
-    def count(users: IntArray, wanted: IntArray) -> RankCounts:
-        found = evaluate(
-            scoring,
-            (users, wanted),
-            items=items,
-            design=chosen,
-            exclude=exclude,
-            ties=ties,
-            rng=seed,
-            **named,
-        )
-        return found.counts  # type: ignore[union-attr]
+    def count(users: IntArray, wanted: IntArray) -> RankCounts | UnsampleError:
+        """Return the counts, or what is wrong: Spark would bury an error that is raised."""
+        try:
+            return evaluate(scoring, (users, wanted), **named).counts  # type: ignore[union-attr]
+        except UnsampleError as problem:
+            return problem
 
     # As Spark sends functions, and not as it sends values: a scorer may well be a lambda.
     cloudpickle = require("spark", "pyspark.cloudpickle")
@@ -101,26 +94,13 @@ def counts(
     # Errors count users, so all targets of a user are counted in one partition.
     frame = targets.select(user, target).repartition(user)
     try:
-        with _own_errors():
-            table = frame.mapInArrow(count_partition, "counts binary").toArrow()
+        table = frame.mapInArrow(count_partition, "counts binary").toArrow()
     finally:
         broadcast.unpersist()
     if not table.num_rows:
         raise InputError("targets must hold at least one row, got none")
-    return RankCounts.merge(map(cloudpickle.loads, table.column("counts").to_pylist()))
-
-
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    """Raise the error of this package that a worker raised, or one with all that Spark says."""
-    try:
-        yield
-    except require("spark", "pyspark.errors").PythonException as problem:
-        text = str(problem)
-        for line in reversed(text.splitlines()):
-            module, _, rest = line.strip().rpartition("unsample.errors.")
-            name, _, message = rest.partition(": ")
-            kind = getattr(errors, name, None)
-            if not module and isinstance(kind, type) and issubclass(kind, UnsampleError):
-                raise kind(message) from problem
-        raise UnsampleError(f"a worker failed:\n{text.strip()}") from problem
+    found = [cloudpickle.loads(each) for each in table.column("counts").to_pylist()]
+    for each in found:
+        if isinstance(each, UnsampleError):
+            raise each
+    return RankCounts.merge(found)

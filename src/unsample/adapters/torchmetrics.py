@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from unsample._checks import Seed, as_rng
-from unsample.adapters._tasks import require
+from unsample.adapters._install import require
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
-from unsample.errors import RankError, ScoreError
+from unsample.errors import ScoreError
 from unsample.evidence import RankCounts, check_ties, sampled_ranks
 from unsample.law import Law
 from unsample.metrics import Metric, parse_all
@@ -70,11 +70,8 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         super().__init__()
         self.law = Law(items, sampled, replacement)
         self.metrics = parse_all(metrics)
-        self.asked: dict[str, Any] = {
-            "metrics": self.metrics,
-            "method": method,
-            "candidates": candidates,
-        }
+        self.asked: dict[str, Any] = {"metrics": self.metrics, "method": method}
+        self.asked["candidates"] = candidates
         self.ties = check_ties(ties, whole=True)
         self._generator = as_rng(rng)
         empty = _torch.zeros(self.law.n, dtype=_torch.int64)
@@ -90,16 +87,8 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         if not len(scores):
             return
         ranks = sampled_ranks(scores[:, 0], scores[:, 1:], self.ties, self._generator)
-        self.update_ranks(_torch.as_tensor(ranks, device=scores.device))
-
-    def update_ranks(self, ranks: Tensor) -> None:
-        """Take in ranks that are known already, from 1 to sampled + 1."""
-        if ranks.numel() and not (ranks.min() >= 1 and ranks.max() <= self.law.n):
-            raise RankError(
-                f"ranks must be in 1..{self.law.n} (sampled + 1), got {int(ranks.min())} to "
-                f"{int(ranks.max())}"
-            )
-        self.histogram += _torch.bincount(ranks.flatten().long() - 1, minlength=self.law.n)
+        places = _torch.as_tensor(ranks, device=scores.device).long() - 1
+        self.histogram += _torch.bincount(places, minlength=self.law.n)
 
     def compute(self) -> dict[str, Tensor]:
         """Return the estimates by name; NaN before anything was taken in."""

@@ -15,14 +15,16 @@ import os
 from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from unsample._archives import DAMAGED, open_plain
 from unsample._checks import Seed, check_real
-from unsample.adapters._lists import rank_lists
-from unsample.adapters._tasks import require
-from unsample.errors import FileError, InputError, ScoreError
-from unsample.evidence import Targets
+from unsample.adapters._install import require
+from unsample.errors import DesignError, FileError, InputError
+from unsample.evidence import Targets, check_ties
+from unsample.tables import Read, read_targets
 
 __all__ = ["targets"]
 
@@ -62,15 +64,34 @@ def targets(
     """
     lowest = check_real("relevance", relevance, low=0.0)
     scores, judged = _read("run", run, "score"), _read("qrels", qrels, "relevance")
-    relevant = {
-        query: wanted
-        for query, row in judged.items()
-        if (wanted := {item: grade for item, grade in row.items() if grade >= lowest})
-    }
-    if not relevant:
+    sizes = items if isinstance(items, Mapping) else dict.fromkeys(judged, items)
+    rows: dict[str, list[Any]] = {"user": [], "item": [], "score": [], "target": [], "items": []}
+    for query, grades in judged.items():
+        wanted = {item: grade for item, grade in grades.items() if grade >= lowest}
+        if not wanted:
+            continue
+        row, what = scores.get(query, {}), f"the list of {query!r}"
+        missing, others = [item for item in wanted if item not in row], len(row) - len(wanted)
+        if missing:
+            raise InputError(
+                f"{what} must hold every target, got none for item {missing[0]!r}; a list that is "
+                "cut at the top k does not tell ranks: keep the scores of all sampled items"
+            )
+        if not others or sampled not in (None, others):
+            rule = "at least one item" if sampled is None else f"sampled = {sampled} items"
+            raise DesignError(f"{what} must hold {rule} beside the targets, got {others}")
+        if query not in sizes:
+            raise DesignError(f"items must hold a number for each query, got none for {query!r}")
+        rows["user"] += [query] * len(row)
+        rows["items"] += [sizes[query]] * len(row)
+        rows["item"] += row
+        rows["score"] += row.values()
+        rows["target"] += [item in wanted for item in row]
+    if not rows["user"]:
         raise InputError(f"qrels must hold a row of relevance {relevance} or more, got none")
-    how: dict[str, Any] = {"ties": ties, "rng": rng, "filtered": filtered}
-    return rank_lists("run", scores, relevant, items=items, sampled=sampled, **how)
+    columns = {name: np.asarray(values) for name, values in rows.items()}
+    read = Read(rows="scores", ties=check_ties(ties, whole=True), rng=rng)
+    return cast(Targets, read_targets(columns, read=read, replacement=False, filtered=filtered))
 
 
 def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
@@ -93,23 +114,18 @@ def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
             rows = [(query, *pair) for query, row in given.items() for pair in row.items()]
         else:
             rows = list(map(attrgetter(*fields), given))
-    except (AttributeError, TypeError) as problem:
+        numbers = [float(number) for _, _, number in rows]
+    except (AttributeError, TypeError, ValueError, OverflowError) as problem:
         raise InputError(
             f"{name} must be a path, a dict of query -> document -> number, or named tuples or a "
             f"pandas frame with {', '.join(fields)}, got {type(given).__name__}: {problem}"
         ) from problem
     found: dict[Any, dict[Any, float]] = {}
-    for query, document, number in rows:
+    for (query, document, _), number in zip(rows, numbers, strict=True):
         if document in found.setdefault(query, {}):
             raise InputError(
                 f"{name} must hold each document of a query once, got document {document!r} of "
                 f"query {query!r} again"
             )
-        try:
-            found[query][document] = float(number)
-        except (TypeError, ValueError, OverflowError) as problem:
-            raise ScoreError(
-                f"{name} must have a number for each document, got {number!r} for {document!r} of "
-                f"query {query!r}"
-            ) from problem
+        found[query][document] = number
     return found
