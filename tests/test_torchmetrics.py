@@ -104,6 +104,7 @@ PROCESS = """
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:5 users are few")
 def test_processes_of_a_distributed_run_agree_on_the_whole(torch, tmp_path):
     script = tmp_path / "process.py"
     script.write_text(textwrap.dedent(PROCESS))
