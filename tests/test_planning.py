@@ -11,7 +11,7 @@ from tests.promises import Finding, keep
 from unsample import metrics
 from unsample.answers import estimates_of, plan
 from unsample.answers._guess import draw_ranks, expected_counts, from_pilot, power_law
-from unsample.designs import DESIGNS, Certified, Exact, Fixed, Guide
+from unsample.designs import DESIGNS, Certified, Exact, Fixed
 from unsample.errors import DesignError, InputError, MetricError, RankError
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankDistribution
@@ -82,8 +82,6 @@ def test_an_expected_histogram_is_that_of_many_samples(guess):
 @pytest.mark.parametrize("name", NAMES[:3])
 def test_an_evaluation_costs_what_was_planned_and_is_as_sure(small, guess, name):
     outcome = next(each for each in small.outcomes if each.name == name)
-    # Here one order of items suits everyone; plans without odds know no guide.
-    nothing = Guide()
     scale = np.random.default_rng(9).normal(0.0, 1e6, USERS).round()
     widths, costs = [], []
     for seed in range(6):
@@ -96,7 +94,6 @@ def test_an_evaluation_costs_what_was_planned_and_is_as_sure(small, guess, name)
             items=ITEMS,
             design=outcome.design,
             budget=small.budget,
-            guide=nothing if outcome.design.guided else None,
             metrics="NDCG@10",
             rng=seed,
         )

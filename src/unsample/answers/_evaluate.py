@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -193,8 +193,19 @@ def _chosen(
     error: float | None,
     guide: Any,
 ) -> Design:
-    """Return the design that was asked for, or the one for such scorers."""
-    found = _usual(scorers, candidates, metrics, budget, error, guide)
+    """Return the design that was asked for, or the one for such scorers.
+
+    Cheap scores are ranked in full, unless that is more than the budget.
+    """
+    whole = guide is None and all(scorer.whole for scorer in scorers)
+    found: Design = Guided(error=error)
+    if budget is None and (whole or error is None):
+        unlimited = any(metric.k is None for metric in metrics)
+        found = Exact() if whole or unlimited else Certified()
+    elif whole:
+        with suppress(BudgetError):
+            Exact().fit(metrics, np.tile(candidates.others, len(scorers)), budget)
+            found = Exact()
     if design is not None:
         found = as_design(design)
     if guide is not None and not found.guided:
@@ -210,27 +221,6 @@ def _chosen(
             "gives; use design='guided', or unsample.plan(error=...) for the size of the sample"
         )
     return replace(found, error=error)
-
-
-def _usual(
-    scorers: Collection[Scorer],
-    candidates: Candidates,
-    metrics: tuple[Metric, ...],
-    budget: int | None,
-    error: float | None,
-    guide: Any,
-) -> Design:
-    """Return the default: cheap scores are ranked in full, unless that is more than the budget."""
-    whole = guide is None and all(scorer.whole for scorer in scorers)
-    if budget is None and (whole or error is None):
-        return Exact() if whole or any(metric.k is None for metric in metrics) else Certified()
-    if not whole:
-        return Guided(error=error)
-    try:
-        Exact().fit(metrics, np.tile(candidates.others, len(scorers)), budget)
-    except BudgetError:
-        return Guided(error=error)
-    return Exact()
 
 
 def _of_samples(

@@ -15,7 +15,7 @@ from unsample.designs._draws import drawn_users
 from unsample.designs._findings import Findings
 from unsample.designs._full import FullRanks, count_all, exact_ranks
 from unsample.designs._guided import Guided
-from unsample.designs._guides import Guide, as_guide
+from unsample.designs._guides import as_guide
 from unsample.designs._orders import LARGEST_ORDER, as_key
 from unsample.designs._run import Run, run
 from unsample.designs._scorers import (
@@ -41,7 +41,6 @@ __all__ = [
     "Findings",
     "Fixed",
     "FullRanks",
-    "Guide",
     "Guided",
     "ItemItemScores",
     "OpenValues",

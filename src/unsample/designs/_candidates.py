@@ -28,9 +28,6 @@ Excluded: TypeAlias = "scipy.sparse.sparray | scipy.sparse.spmatrix"
 #: Targets whose excluded items are counted at a time.
 _ROWS = 1 << 14
 _NOWHERE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-_SHAPES = (
-    "a pair (users, items) of equally long id arrays, or a scipy sparse matrix of users x items"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +181,10 @@ def _as_pairs(targets: Any) -> tuple[npt.ArrayLike, npt.ArrayLike]:
         return found.coords[0][kept], found.coords[1][kept]
     if isinstance(targets, tuple | list) and len(targets) == 2:
         return targets[0], targets[1]
-    raise InputError(f"targets must be {_SHAPES}, got {type(targets).__name__}")
+    raise InputError(
+        "targets must be a pair (users, items) of equally long id arrays, or a scipy sparse "
+        f"matrix of users x items, got {type(targets).__name__}"
+    )
 
 
 def check_ids(name: str, ids: npt.ArrayLike, count: int | None, *, of: str) -> IntArray:

@@ -169,7 +169,20 @@ class _Outlook:
 
     @cached_property
     def gains(self) -> FloatArray:
-        return _gains(self.design.metrics, self.k)
+        """Return the largest value that a target beaten b times may still have, for b = 0..K.
+
+        It is the mean over the metrics, relative to rank 1. Only the draw of users depends on it. A
+        metric that is not bounded, or not a weight of the rank alone, counts the same at all ranks.
+        """
+        k, metrics = self.k, self.design.metrics
+        found, ranks = np.zeros(k + 1), np.arange(1, k + 2)
+        for metric in metrics:
+            family = metric.family
+            last = k + 1 if _uses_all_ranks(metric) else metric.k or k
+            flat = family.uses_items or not family.bounded or family is _metrics.RPrec
+            weights = np.ones(k + 1) if flat else metric.weights(ranks, k + 1)
+            found += np.where(ranks <= last, weights / weights[0], 0.0) / len(metrics)
+        return found
 
     @cached_property
     def open(self) -> BoolArray:
@@ -340,20 +353,3 @@ def _spreads(before: IntArray, after: IntArray, gains: FloatArray) -> FloatArray
 def _uses_all_ranks(metric: Metric) -> bool:
     """Return whether a metric has no K; the K of R-precision is the number of relevant items."""
     return metric.k is None and metric.family is not _metrics.RPrec
-
-
-def _gains(metrics: Sequence[Metric], k: int) -> FloatArray:
-    """Return the largest value that a target beaten b times may still have, for b = 0..K.
-
-    It is the mean over the metrics, relative to rank 1. Only the draw of users depends on it. A
-    metric that is not bounded, or not a weight of the rank alone, counts the same at all ranks.
-    """
-    found = np.zeros(k + 1)
-    ranks = np.arange(1, k + 2)
-    for metric in metrics:
-        family = metric.family
-        last = k + 1 if _uses_all_ranks(metric) else metric.k or k
-        flat = family.uses_items or not family.bounded or family is _metrics.RPrec
-        weights = np.ones(k + 1) if flat else metric.weights(ranks, k + 1)
-        found += np.where(ranks <= last, weights / weights[0], 0.0) / len(metrics)
-    return found

@@ -121,8 +121,6 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
     Where nothing is excluded, the default is empty: each target is compared with items in its own
     random order.
     """
-    if isinstance(guide, Guide):
-        return guide
     exclude, popularity = candidates.exclude, None
     if exclude is not None and exclude.nnz:
         count = np.bincount(as_index(exclude.indices), minlength=candidates.items)

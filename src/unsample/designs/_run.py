@@ -77,7 +77,7 @@ def run(
 ) -> list[Findings]:
     """Run a design on one or several scorers; return what was found of each.
 
-    Designs that can be guided take items in the order of the ``guide``, if there is one.
+    Only designs that can be guided have a ``guide``, which is the order of items.
 
     `Fixed`, `Certified` and `Exact` treat every target on its own. So ranks are the same if the
     targets are evaluated in several parts, for instance on several machines.
@@ -93,7 +93,7 @@ def run(
     others, relevant = np.tile(candidates.others, models), candidates.relevant
     fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
-    orders = GuidedOrders(candidates, keys, (guide if fitted.guided else None) or Guide())
+    orders = GuidedOrders(candidates, keys, guide or Guide())
     scan = Scan(scorers, orders, fitted.with_replacement, names)
     probe = Probe.ask(scan, checked)
     state, place = State.empty(len(others)), None
