@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
+from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence import (
     RankCounts,
     rank_in_lists,
@@ -55,28 +55,6 @@ def test_cells_know_how_many_relevant_items_their_users_have():
     for users in (["a"], [["a", "b"]]):
         with pytest.raises(InputError, match="users must hold one user for each of the 2"):
             _count([1, 2], users=users)
-
-
-def test_targets_weigh_as_they_count_in_the_metric_of_their_user():
-    users, ranks = np.array([0, 0, 0, 1, 2, 2]), np.array([1, 4, 9, 2, 3, 3])
-    counts = _count(ranks, users=users)
-    recall = counts.for_metric(parse("Recall@5"))
-    assert recall.scale == pytest.approx(1.0)
-    assert np.allclose(recall.weight, [1 / 3, 1, 1, 1 / 3, 1 / 3])
-    precision = counts.for_metric(parse("Precision@5"))
-    assert precision.scale == pytest.approx(6 / 3)
-    ndcg = counts.for_metric(parse("NDCG@2"))
-    ideal = {1: 1.0, 2: 1.0 + 1.0 / np.log2(3), 3: 1.0 + 1.0 / np.log2(3)}
-    expected = [1 / ideal[3], 1.0, 2 / ideal[2], 1 / ideal[3], 1 / ideal[3]]
-    assert np.allclose(ndcg.weight, expected)
-    for name in ("HR@5", "MRR", "AP@3", "RPrec"):
-        with pytest.raises(MetricError, match=f"{name} of users with several relevant items"):
-            counts.for_metric(parse(name))
-    joint = _count(ranks, users=users, places=[1, 2, 3, 1, 1, 2])
-    first = joint.for_metric(parse("HR@5"))
-    assert first.scale == pytest.approx(1.0)
-    assert first.weight.sum() == pytest.approx(3.0)
-    assert joint.for_metric(parse("AP@5")).scale == pytest.approx((2 + 1 + 1.5) / 3)
 
 
 def test_merged_and_saved_counts_know_their_users(tmp_path):

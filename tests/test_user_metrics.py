@@ -1,7 +1,6 @@
 """Metrics of users with several relevant items: slow references, and what libraries say."""
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -50,36 +49,6 @@ def problems(draw, shortest=2, longest=15):
 
 
 # -- the references themselves ---------------------------------------------------------------------
-
-
-def test_the_references_on_a_list_that_is_done_by_hand():
-    places = slow.listed([1, 3, 8], 10)
-    log = math.log2
-    ideal = 1 + 1 / log(3) + 1 / log(4)
-    wanted = {
-        "Recall@3": 2 / 3,
-        "Recall@2": 1 / 3,
-        "Recall(norm=min)@2": 1 / 2,
-        "HR@1": 1,
-        "Precision@3": 2 / 3,
-        "Precision@20": 3 / 20,
-        "Precision": 3 / 10,
-        "NDCG@2": 1 / (1 + 1 / log(3)),
-        "NDCG@5": (1 + 1 / log(4)) / ideal,
-        "NDCG": (1 + 1 / log(4) + 1 / log(9)) / ideal,
-        "AP@2": 1 / 3,
-        "AP(norm=min)@2": 1 / 2,
-        "AP": (1 + 2 / 3 + 3 / 8) / 3,
-        "MRR": 1,
-        "RPrec": 2 / 3,
-        "AUC": (7 + 6 + 2) / 21,
-    }
-    assert {name: slow.value(name, places) for name in wanted} == near(wanted)
-    graded = slow.listed([2, 4], 5, [3, 1])
-    best = 3 + 1 / log(3), 7 + 1 / log(3)
-    assert slow.value("NDCG", graded) == near((3 / log(3) + 1 / log(5)) / best[0])
-    assert slow.value("NDCG(gain=exp)", graded) == near((7 / log(3) + 1 / log(5)) / best[1])
-    assert slow.value("NDCG@1", graded) == slow.value("MRR@1", graded) == 0
 
 
 def whose_is_which():
