@@ -235,7 +235,7 @@ def test_factor_scores_of_a_pair_do_not_depend_on_what_is_asked_with_it():
 def test_matrices_of_other_kinds_become_those_that_are_needed():
     rows = csr_matrix(np.array([[1, 0, 2], [0, 0, 0]]))
     twice = csr_array((np.ones(3), [0, 2, 2], [0, 3, 3]), shape=(2, 3))
-    for history in (rows, twice):
+    for history in (rows, twice, rows.toarray()):
         held = ItemItemScores(history, np.arange(9).reshape(3, 3))
         assert held.rows(np.array([0]), 3).tolist() == [[12.0, 15.0, 18.0]]
     seen = csr_array(([1.0, 1.0, 0.0], ([0, 0, 0], [1, 1, 2])), shape=(1, 4))
@@ -311,11 +311,6 @@ def test_bad_input_is_named(arguments, error, message):
     usual = {"scorer": THREE, "targets": ([0], [0]), "items": 3}
     with pytest.raises(error, match=message):
         exact_ranks(**usual | arguments)
-
-
-def test_an_item_item_model_needs_a_sparse_history():
-    with pytest.raises(InputError, match="history must be a scipy sparse matrix"):
-        ItemItemScores(np.ones((2, 3)), THREE)
 
 
 # -- candidates -----------------------------------------------------------------------------------

@@ -201,11 +201,6 @@ class ItemItemScores(Scorer):
     def __post_init__(self) -> None:
         from scipy.sparse import csr_array, issparse
 
-        if not issparse(self.history):
-            raise InputError(
-                "history must be a scipy sparse matrix of users x items, got "
-                f"{type(self.history).__name__}"
-            )
         # A product copies weights that are stored by column, each time.
         sparse = issparse(self.weights)
         weights: Any = csr_array(self.weights) if sparse else np.ascontiguousarray(self.weights)
