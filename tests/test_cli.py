@@ -94,7 +94,7 @@ def test_options_are_the_arguments_of_the_function(name):
 def test_help_says_what_is_meant(run, name):
     code, out, err = run(name, "--help")
     assert (code, err) == (0, "")
-    assert f"\n\nExamples:\n  unsample {name} " in out
+    assert f"\n\n  Examples:\n    unsample {name} " in out
     assert "None" not in out
     assert "TEXT" not in out
     options = {text for parameter in verb(name).params for text in parameter.opts}

@@ -42,10 +42,6 @@ def compare(
     baseline: str | None,
     fail_if_worse: str | None,
     margin: float | None,
-    column: tuple[str, ...],
-    rows: str | None,
-    ties: str,
-    rng: int,
     print_sql: str | None,
     **asked: Any,
 ) -> Comparison | Across | str:
@@ -55,7 +51,7 @@ def compare(
     Models are compared user by user where there is a column user, or files have equally many rows.
     A name that is given twice, or a column run, has several runs (training seeds).
     """
-    read = options.reading(column, rows, ties, rng)
+    read = options.reading(asked)
     if print_sql is not None:
         return options.query(print_sql, files, read, asked, by=by or "model", pair=True)
     if fail_if_worse and asked["across"]:

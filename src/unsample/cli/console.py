@@ -26,38 +26,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Verb(click.Command):
-    """A verb with the options that all verbs have, and examples below its help."""
-
-    examples: Sequence[str] = ()
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write each example on a line of its own, to be copied."""
-        with formatter.section("Examples"):
-            for example in self.examples:
-                formatter.write(f"  {example}\n")
-
-
 def verb(
     *own: click.Parameter, examples: Sequence[str], clock: bool = True
-) -> Callable[[Callable[..., Any]], Verb]:
-    """Make a function a verb, with options of its ``own``; what it returns is printed.
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a verb with its ``own`` options and those of all; what it returns is printed.
 
     Without a ``clock`` it shows progress of its own.
     """
 
-    def made(function: Callable[..., Any]) -> Verb:
+    def made(function: Callable[..., Any]) -> click.Command:
         text = function.__doc__ or ""
-        found = Verb(
+        return click.Command(
             function.__name__,
             callback=functools.partial(_call, function, clock),
             params=[*own, *EVERY_VERB],
             help=text,
             short_help=text.partition("\n")[0],
+            epilog="\n  ".join(["\b\nExamples:", *examples]),  # after \b, lines stay as they are
             context_settings={"show_default": True},
         )
-        found.examples = examples
-        return found
 
     return made
 
@@ -102,7 +89,7 @@ def _call(
         [each for each in heard if each not in told] if form else told + heard
     ):
         if not quiet:
-            _warn(as_options(text))
+            murmur(f"\nwarning: {as_options(text)}", colour="yellow")
     if verbose:
         took = f"{time.perf_counter() - started:.2f} s"
         murmur(f"unsample {__version__}, Python {sys.version.split()[0]}, {took}")
@@ -205,16 +192,6 @@ def as_options(text: str) -> str:
             text = re.sub(rf"(?<![\w.(]){each.name}=(['\"]?)([\w.%@-]+)\1", rf"{option} \2", text)
             text = re.sub(rf"(?:^|(?<=\bpass )){each.name}(?= must | and |,)", option, text)
     return text
-
-
-def _warn(text: str) -> None:
-    line = f"warning: {text}"
-    if sys.stderr.isatty():
-        import shutil
-        import textwrap
-
-        line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
-    murmur(f"\n{line}", colour="yellow")
 
 
 def _fail(text: str, code: int) -> NoReturn:

@@ -35,10 +35,6 @@ def estimate(
     files: tuple[str, ...],
     metrics: tuple[str, ...],
     by: str | None,
-    column: tuple[str, ...],
-    rows: str | None,
-    ties: str,
-    rng: int,
     print_sql: str | None,
     **asked: Any,
 ) -> Estimates | dict[str, Estimates] | str:
@@ -48,9 +44,9 @@ def estimate(
     items (user, score, target); a quoted pattern of files, or a folder; - for standard input; or
     NAME=FILE for each of several models.
     """
-    read = options.reading(column, rows, ties, rng)
+    read = options.reading(asked)
     if print_sql is not None:
-        pair = any(word.startswith("user=") for word in column)
+        pair = "user" in (read.columns or {})
         return options.query(print_sql, files, read, asked, by=by, pair=pair)
     from unsample import answers
 

@@ -97,7 +97,6 @@ def metrics(text: str, **settings: Any) -> click.Option:
     return option("--metrics", "METRIC", text, "-m", words=words, **settings)
 
 
-FILES = click.Argument(["files"], metavar="FILE...", nargs=-1, required=True)
 SAMPLED = option(
     "--sampled", "S", "Items sampled for each target, without it (99, not 100).", type=int
 )
@@ -138,7 +137,7 @@ COLUMN = option(
 )
 #: What ranks in tables are told with.
 RANKS = (
-    FILES,
+    click.Argument(["files"], metavar="FILE...", nargs=-1, required=True),
     items(),
     SAMPLED,
     METRICS,
@@ -193,11 +192,12 @@ def sources(words: tuple[str, ...], *, runs: bool = False) -> Any:
     return {name: each[0] if len(each) == 1 else each for name, each in found.items()}
 
 
-def reading(column: tuple[str, ...], rows: str | None, ties: str, rng: int) -> Read:
-    """Return how tables are read."""
+def reading(asked: dict[str, Any]) -> Read:
+    """Take how tables are read out of what is asked."""
     from unsample.tables import Read
 
-    return Read(named(column, "--column", "ROLE=NAME, such as rank=position"), rows, ties, rng)
+    column, *how = (asked.pop(name) for name in ("column", "rows", "ties", "rng"))
+    return Read(named(column, "--column", "ROLE=NAME, such as rank=position"), *how)
 
 
 def query(
