@@ -17,6 +17,7 @@ import scipy.sparse
 import unsample
 from unsample import estimators
 from unsample.answers import Estimate
+from unsample.bounds import Bounds
 from unsample.errors import (
     ClippedWarning,
     ConvergenceWarning,
@@ -26,7 +27,7 @@ from unsample.estimators import REGISTRY, Observed
 from unsample.evidence import RankCounts
 from unsample.lab.bank import load_bank
 from unsample.law import Law
-from unsample.metrics import parse_all
+from unsample.metrics import parse, parse_all
 
 METRICS = parse_all(["Recall@1", "NDCG@10", "Recall@500", "AUC"])
 BILLION = 10**9
@@ -148,6 +149,17 @@ def test_a_model_whose_targets_all_come_first_may_be_perfect():
     for each in load_bank():
         unbeaten = (1.0 - (each.ranks() - 1) / (each.items - 1)) ** 99
         assert 1.0 - unbeaten.mean() > 1.9 * 0.0175 * math.log(100)
+
+
+def test_ranges_of_sampled_ranks_have_bounds_that_hold():
+    rng, design = np.random.default_rng(4), Law(1000, 99)
+    full = np.ceil(1000 * rng.beta(0.5, 2.0, 3000)).astype(np.int64)
+    drawn = design.draw(full, rng=rng)
+    first, last = [1, 2, 6], [1, 5, 100]
+    times, _ = np.histogram(drawn, [*first, 101])
+    counts = RankCounts.from_ranges(first, last, times, design)
+    low, high = Bounds.of(counts, [50]).of_metric(parse("Recall@50"))
+    assert 0 < low <= (full <= 50).mean() <= high < 1
 
 
 # -- clipping -------------------------------------------------------------------------------------
