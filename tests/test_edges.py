@@ -211,6 +211,19 @@ def test_where_no_solver_comes_to_an_end_the_interval_is_as_wide_as_the_metric(m
     assert result["Recall@40"].bounds() == (0.0, 1.0)
 
 
+def test_a_program_near_the_border_ends():
+    """Solvers went round in circles on these ranks, for half a minute or for ever."""
+    histogram = [
+        963, 671, 595, 418, 376, 325, 279, 251, 214, 182, 146, 133, 122, 98, 81, 78, 59, 62, 48, 46,
+        32, 31, 28, 23, 33, 28, 33, 40, 54, 49, 49, 68, 68, 47, 57, 52, 47, 36, 31, 28, 14, 14, 3,
+        9, 8, 4, 3, 2, 2, 0, 0,
+    ]  # fmt: skip
+    counts = RankCounts.from_histogram(histogram, Law(3706, 50))
+    low, high = Bounds.of(counts, [20]).of_metric(parse("Recall@20"))
+    assert low == 0.0
+    assert high == pytest.approx(0.35, abs=0.2)
+
+
 # -- the other doors ------------------------------------------------------------------------------
 
 
