@@ -1,6 +1,6 @@
 """Promises of models compared after guided evaluations: differences cover, and nobody is misled."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -85,7 +85,8 @@ class World:
         )
         estimates = estimates_of(found, METRICS)
         users = np.arange(len(ranks))
-        return Evaluation.of(found, estimates, users=users, targets=users, rng=0)
+        options = {"targets": users, "rng": 0, "relevance": None, "error": None}
+        return Evaluation.of(replace(found, users=users), estimates, **options)
 
 
 WORLDS = [
