@@ -142,7 +142,8 @@ def _why_bounds(counts: RankCounts, posterior: Posterior | None) -> list[Note]:
         )
         return [Note("shared", text)]
     if counts.effective_users < FEWEST_USERS:
-        text = f"{counts.users:,} users are few: the intervals are bounds, valid for any number"
+        few = "1 user is" if counts.users == 1 else f"{counts.users:,} users are"
+        text = f"{few} few: the intervals are bounds, valid for any number"
         return [Note("few users", text)]
     if posterior is None:
         return []

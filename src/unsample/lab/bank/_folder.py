@@ -20,7 +20,6 @@ from unsample._archives import read_arrays
 from unsample._checks import IntArray
 from unsample.errors import DatasetError, FileError
 from unsample.lab.bank._bank import Bank, RankSet
-from unsample.lab.datasets import bundled_ranks, load_ranks
 
 #: Share of targets that are training items above which a data set is one of repeats.
 _REPEATS = 0.05
@@ -41,22 +40,6 @@ def read_folder(folder: Path) -> Bank:
             arrays = read_arrays(file, f"the ranks {path.name}")
         sets += _sets(path.stem, entry, arrays)
         sources[path.stem] = _source(entry)
-    return Bank(tuple(sets), sources)
-
-
-def bundled_sets() -> Bank:
-    """Return the histograms of the ranks that are shipped user by user."""
-    sets, sources = [], {}
-    table = _about()
-    for dataset, models in bundled_ranks().items():
-        entry = table[dataset]
-        for model in models:
-            for candidates in ("unseen", "all"):
-                found = load_ranks(dataset, model, candidates=candidates)
-                about = _fields(dataset, entry) | {"partial": not found.complete}
-                about |= {"model": model, "candidates": candidates, "kind": candidates}
-                sets.append(RankSet.of_ranks(found.ranks, found.items, **about))
-        sources[dataset] = _source(entry)
     return Bank(tuple(sets), sources)
 
 

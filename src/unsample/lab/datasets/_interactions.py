@@ -58,10 +58,6 @@ class Interactions:
         """Return how many pairs each user has."""
         return np.bincount(self.user, minlength=self.users).astype(np.int64)
 
-    def count_by_item(self) -> IntArray:
-        """Return how many pairs each item has: its popularity."""
-        return np.bincount(self.item, minlength=self.items).astype(np.int64)
-
     def pair_keys(self) -> IntArray:
         """Return one number for each pair, ``user * items + item``."""
         return self.user * self.items + self.item
