@@ -11,10 +11,10 @@ from scipy import optimize, stats
 
 import unsample
 from tests import adversary, reference
-from unsample.bounds import Bounds, MeanLimits, OverBins, least_value
+from unsample.bounds import Bounds, MeanLimits, extremes, least_value
 from unsample.bounds._limits import clopper_pearson, hoeffding, quantile
 from unsample.evidence import RankCounts
-from unsample.law import Law, RankGrid, bin_weights, draw_sampled_ranks
+from unsample.law import Law, RankGrid, draw_sampled_ranks
 from unsample.metrics import parse
 
 NAMES = ["Recall@5", "NDCG@10", "MRR", "Recall@40"]
@@ -104,9 +104,8 @@ def test_quantiles_are_those_of_the_books():
 
 def test_a_function_takes_its_most_extreme_value_in_a_bin():
     metric, grid = parse("NDCG@4"), RankGrid(np.array([1, 2, 4]), 9)
-    weights = OverBins.build(lambda at: bin_weights(metric, at, 9), grid)
     every = metric.weights(np.arange(1, 10), 9)
-    low, high = weights.hull()
+    low, high = extremes(lambda ranks: metric.weights(ranks, 9), grid)
     for place, (first, last) in enumerate(((1, 1), (2, 3), (4, 9))):
         inside = every[first - 1 : last]
         assert (low[place], high[place]) == pytest.approx((inside.min(), inside.max()))
@@ -115,15 +114,15 @@ def test_a_function_takes_its_most_extreme_value_in_a_bin():
 def test_limits_hold_all_groups_at_once():
     """Multinomial counts are drawn many times; the limits miss rarely, and a half of them fails."""
     rng, chances = np.random.default_rng(0), np.array([0.05, 0.1, 0.25, 0.6])
-    expected = OverBins(*[chances[:, None]] * 3)
+    below = np.cumsum(chances)[:-1]
+    bins = below[:, None], below[:, None]
 
     def missed(part):
         found = 0
         for _ in range(400):
             shares = rng.multinomial(200, chances) / 200
-            low, high = MeanLimits.of_shares(shares, expected, 200.0).region(part)
-            inside = np.cumsum(chances)[:-1]
-            found += bool((inside < low).any() or (inside > high).any())
+            low, high = MeanLimits.of_shares(shares, *bins, 200.0).region(part)
+            found += bool((below < low).any() or (below > high).any())
         return found / 400
 
     assert missed(0.05) <= 0.06

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import unsample
 from tests.pools import Pool, World
-from unsample.bounds import Bounds, DirectMean, MeanLimits, OverBins
+from unsample.bounds import Bounds, DirectMean, MeanLimits, chances_up_to, extremes
 from unsample.errors import (
     DesignError,
     FileError,
@@ -140,7 +141,8 @@ def test_proved_limits_hold_over_all_pools(kind, alpha):
     rng = np.random.default_rng(7)
     ends, one, size = np.array([1, 2, 3]), np.arange(ITEMS - 1), 7
     law, grid = Law(ITEMS, SAMPLED, replacement=False), RankGrid.fine(ITEMS)
-    expected = law.matrix(np.array([1, 2, 3, 4]), np.array([1, 2, 3, SAMPLED + 1]), grid)
+    groups = np.array([1, 2, 3, 4]), np.array([1, 2, 3, SAMPLED + 1])
+    expected = extremes(partial(chances_up_to, law, *groups), grid)
     for _ in range(4):
         places = rng.integers(0, ITEMS, size)
         orders = {
@@ -151,9 +153,9 @@ def test_proved_limits_hold_over_all_pools(kind, alpha):
         mass = np.bincount(grid.locate(places + 1), minlength=len(grid)) / size
         broken = []
         for shares in _all_shares(orders, places, ends):
-            groups = np.diff(np.concatenate([[0.0], shares, [1.0]]))
+            parts = np.diff(np.concatenate([[0.0], shares, [1.0]]))
             # The targets are fixed here: nothing is allowed for their draw.
-            limits = MeanLimits.of_shares(groups, OverBins(*[expected] * 3), 1e15)
+            limits = MeanLimits.of_shares(parts, *expected, 1e15)
             rows, most = limits.proved(alpha, ends)
             broken.append((rows @ mass > most + 1e-6).any())
         assert np.mean(broken) <= alpha

@@ -7,9 +7,9 @@ import pytest
 
 from tests import adversary
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
-from unsample.bounds import Bounds, OverBins, _bounds, _program
+from unsample.bounds import Bounds, _bounds, _program
 from unsample.evidence import RankCounts
-from unsample.law import draw_sampled_ranks
+from unsample.law import Law, draw_sampled_ranks
 from unsample.metrics import parse
 
 pytestmark = pytest.mark.validity
@@ -65,9 +65,14 @@ def test_bounds_hold_a_needle_beside_k(ledger):
     keep(ledger(_beside(simulations(100))))
 
 
-def test_bins_taken_as_even_break_the_promise(monkeypatch, ledger):
-    monkeypatch.setattr(OverBins, "hull", lambda self: (self.mean, self.mean))
-    findings = ledger(_beside(40), planted="P(R) is even inside a bin")
+def _middle(function, grid):
+    """Return what is neither least nor greatest in a bin."""
+    return [function((grid.low + grid.high) // 2)] * 2
+
+
+def test_bins_taken_as_points_break_the_promise(monkeypatch, ledger):
+    monkeypatch.setattr(_bounds, "extremes", _middle)
+    findings = ledger(_beside(40), planted="P(R) sits in the middle of a bin")
     with pytest.raises(BrokenPromiseError, match="coverage must be"):
         keep(findings)
 
@@ -79,13 +84,13 @@ def _markets(size: int) -> list[Finding]:
     """Return how often bounds hold where R/N has one law, in catalogues of 500 and 5,000."""
     rng = np.random.default_rng(7)
     places, found = np.quantile(rng.beta(0.3, 3.0, 10**6), (np.arange(10**5) + 0.5) / 10**5), []
-    truth = float(np.mean([np.ceil(items * places).clip(1) <= 10 for items in (500, 5000)]))
+    truth = float(np.mean([np.ceil(items * places).clip(1) <= 50 for items in (500, 5000)]))
     for _ in range(size):
         items = rng.choice([500, 5000], size=4000)
         full = np.ceil(items * rng.beta(0.3, 3.0, size=4000)).astype(int).clip(1)
         ranks = draw_sampled_ranks(full, items=items, sampled=99, rng=rng)
         counts = RankCounts.from_ranks(ranks, items=items, sampled=99)
-        found.append(Bounds.of(counts, [10]).of_metric(parse("Recall@10")))
+        found.append(Bounds.of(counts, [50]).of_metric(parse("Recall@50")))
     promise = "bounds hold where ranks go with sizes"
     return [coverage(promise, "two sizes", *np.transpose(found), truth, LIMIT)]
 
@@ -94,9 +99,9 @@ def test_bounds_hold_where_ranks_go_with_sizes(ledger):
     keep(ledger(_markets(simulations(100))))
 
 
-def test_sizes_taken_as_independent_break_the_promise(monkeypatch, ledger):
+def test_sizes_taken_as_one_break_the_promise(monkeypatch, ledger):
     monkeypatch.setattr(_bounds, "size_ranges", np.zeros_like)
-    monkeypatch.setattr(OverBins, "hull", lambda self: (self.mean, self.mean))
-    findings = ledger(_markets(20), planted="ranks have nothing to do with sizes")
+    monkeypatch.setattr(_bounds, "Law", lambda _, *rest: Law(500, *rest))
+    findings = ledger(_markets(20), planted="all catalogues are small")
     with pytest.raises(BrokenPromiseError, match="coverage must be"):
         keep(findings)

@@ -6,17 +6,24 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, combinations
 
 import numpy as np
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray
-from unsample.bounds import MeanLimits, OverBins, bounds_grid, is_feasible, least_value
+from unsample.bounds import (
+    MeanLimits,
+    bounds_grid,
+    chances_up_to,
+    extremes,
+    is_feasible,
+    least_value,
+)
 from unsample.errors import ContradictionError, InputError, MetricError, SolverError
 from unsample.evidence import RankCounts
-from unsample.law import Law, RankGrid, bin_weights
+from unsample.law import Law, RankGrid
 from unsample.metrics import Metric
 
 #: The smallest rounding error: more digits than float64 has tell nothing more.
@@ -181,8 +188,7 @@ class Paper:
     def bounds(self, metric: Metric, level: float) -> tuple[float, float]:
         """Return the metric's least and greatest value over every P(R) that gives the numbers."""
         grid = bounds_grid(self.counts, [metric.cutoff(self.law.items)])
-        weights = OverBins.build(lambda at: bin_weights(metric, at, self.law.items), grid)
-        low, high = weights.hull()
+        low, high = extremes(lambda ranks: metric.weights(ranks, self.law.items), grid)
         region = self._region(range(len(self.numbers)), 1.0 - level, grid)
         return least_value(low, *region), -least_value(-high, *region)
 
@@ -198,7 +204,7 @@ class Paper:
         """Return what some of the numbers say of P(R), with this error."""
         kept = list(rows)
         limits = MeanLimits(
-            OverBins.build(lambda at: self.law.matrix(self.low, self.high, at), grid),
+            *extremes(partial(chances_up_to, self.law, self.low, self.high), grid),
             float(self.users),
             self.features[kept],
             (self.means - self.half_units)[kept],

@@ -5,7 +5,13 @@ from unsample.bounds._direct import DirectMean
 from unsample.bounds._drawn import FEW_DRAWN, Drawn, DrawnError, DrawnMean, Stratum
 from unsample.bounds._limits import quantile
 from unsample.bounds._means import MeanError, degrees_of_freedom, holm
-from unsample.bounds._program import MeanLimits, OverBins, is_feasible, least_value
+from unsample.bounds._program import (
+    MeanLimits,
+    chances_up_to,
+    extremes,
+    is_feasible,
+    least_value,
+)
 
 __all__ = [
     "FEW_DRAWN",
@@ -16,10 +22,11 @@ __all__ = [
     "DrawnMean",
     "MeanError",
     "MeanLimits",
-    "OverBins",
     "Stratum",
     "bounds_grid",
+    "chances_up_to",
     "degrees_of_freedom",
+    "extremes",
     "holm",
     "is_feasible",
     "least_value",

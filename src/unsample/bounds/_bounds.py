@@ -9,15 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
 from unsample.bounds._direct import DirectMean
 from unsample.bounds._limits import clopper_pearson
-from unsample.bounds._program import MeanLimits, OverBins, is_feasible, least_value
-from unsample.estimators import Observed, mean_weights
+from unsample.bounds._program import (
+    MeanLimits,
+    chances_up_to,
+    extremes,
+    is_feasible,
+    least_value,
+)
+from unsample.estimators import over_catalogues
 from unsample.evidence import RankCounts, size_ranges
 from unsample.law import Law, RankGrid
 from unsample.metrics import Metric
@@ -110,15 +116,17 @@ class Stratum:
     @classmethod
     def of(cls, counts: RankCounts, cutoffs: list[int]) -> Stratum:
         """Prepare the evidence of targets whose catalogues differ little."""
-        grid = bounds_grid(counts, cutoffs)
-        observed = Observed.prepare(counts, grid=grid)
-        evidence = tuple(_gather(observed, sampled, cutoffs) for sampled in observed.sample_sizes)
+        grid, sizes = bounds_grid(counts, cutoffs), np.unique(counts.sampled)
+        evidence = tuple(_gather(counts, int(size), grid, cutoffs) for size in sizes)
         return cls(counts, grid, evidence)
 
     def lowest(self, metric: Metric, side: int, alpha: float) -> float:
         """Return the least value (``side`` -1), or minus the greatest (+1)."""
-        weights = OverBins.build(lambda bins: mean_weights(metric, bins, self.counts), self.grid)
-        low, high = weights.hull()
+
+        def weights(ranks: IntArray) -> FloatArray:
+            return over_catalogues(metric, self.counts, lambda size: metric.weights(ranks, size))
+
+        low, high = extremes(weights, self.grid)
         return least_value(low if side < 0 else -high, *self._region(alpha))
 
     def feasible(self, alpha: float) -> bool:
@@ -146,31 +154,30 @@ def bounds_grid(counts: RankCounts, cutoffs: Iterable[int]) -> RankGrid:
     return RankGrid.coarse(items, sampled=counts.largest_sample, cutoffs=cutoffs)
 
 
-def _gather(observed: Observed, sampled: int, cutoffs: list[int]) -> tuple[IntArray, MeanLimits]:
+def _gather(
+    counts: RankCounts, sampled: int, grid: RankGrid, cutoffs: list[int]
+) -> tuple[IntArray, MeanLimits]:
     """Return the evidence of one sample size, with groups that suit the cutoffs.
 
-    How ranks depend on the sizes of catalogues is not known, so each end of a bin is taken from the
-    catalogue that gives the most extreme value there.
+    How ranks depend on the sizes of catalogues is not known, so chances in a bin are least in the
+    smallest catalogue and greatest in the largest.
     """
-    counts = observed.counts
-    low, high = observed.ranges(sampled)
+    some = counts.sampled == sampled
+    low, high, weight = counts.low[some], counts.high[some], counts.weight[some]
     # The sampled ranks at which targets at the cutoffs are expected.
     wanted = [1 + ((k - 1) * sampled) // (counts.largest_catalogue - 1) for k in cutoffs]
     ends = _group_ends(_places_to_end(low, high, sampled + 1), wanted)
     starts, lasts = np.concatenate([[1], ends + 1]), np.append(ends, sampled + 1)
-    matrix, (shares,) = observed.pool(sampled, starts, lasts, observed.grid)
     smallest, largest = (
         Law(size if counts.replacement else max(size, sampled + 1), sampled, counts.replacement)
         for size in (int(counts.items.min()), counts.largest_catalogue)
     )
-    expected = OverBins(
-        matrix,
-        largest.matrix(starts, lasts, observed.grid.firsts, beyond="last"),
-        smallest.matrix(starts, lasts, observed.grid.lasts, beyond="last"),
-    )
-    weight = float(shares.sum())
-    targets = max(observed.targets * weight, 1e-9)
-    return ends, MeanLimits.of_shares(shares / max(weight, 1e-300), expected, targets)
+    least, _ = extremes(partial(chances_up_to, smallest, starts, lasts), grid)
+    _, most = extremes(partial(chances_up_to, largest, starts, lasts), grid)
+    total = max(float(weight.sum()), 1e-300)
+    shares = np.bincount(np.searchsorted(ends, low), weight / total, minlength=len(starts))
+    targets = max(counts.effective * total / float(counts.weight.sum()), 1e-9)
+    return ends, MeanLimits.of_shares(np.asarray(shares, np.float64), least, most, targets)
 
 
 def _places_to_end(low: IntArray, high: IntArray, n: int) -> IntArray:

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
 from unsample._threads import one_thread
 from unsample.bounds._limits import clopper_pearson, hoeffding
-from unsample.law import RankGrid, RankPoints
+from unsample.law import Law, RankGrid
 
 #: With more targets, limits would be finer than what linear programs and scipy can resolve.
 _MOST_TARGETS = 1e10
@@ -41,30 +41,25 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
 _HAIR = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class OverBins:
-    """Functions of the rank on each bin: the mean over its ranks, and at the first and the last.
+def extremes(
+    function: Callable[[IntArray], FloatArray], grid: RankGrid
+) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest value in each bin of a function of the rank.
 
-    Inside a bin a function that falls or rises along the ranks stays between its ends.
+    One that falls or rises along the ranks has them at the first and the last rank of a bin.
     """
+    first, last = function(grid.low), function(grid.high)
+    return np.minimum(first, last), np.maximum(first, last)
 
-    mean: FloatArray
-    first: FloatArray
-    last: FloatArray
 
-    @classmethod
-    def build(cls, function: Callable[[RankGrid | RankPoints], FloatArray], grid: RankGrid) -> Self:
-        """Return a function that gives its mean over each bin of a grid, or its value at points."""
-        return cls(function(grid), function(grid.firsts), function(grid.lasts))
+def chances_up_to(law: Law, low: IntArray, high: IntArray, ranks: IntArray) -> FloatArray:
+    """Return P(a sampled rank in a group or before | rank), for all groups but the last.
 
-    def apply(self, change: Callable[[FloatArray], FloatArray]) -> OverBins:
-        """Return functions made from these."""
-        return OverBins(change(self.mean), change(self.first), change(self.last))
-
-    def hull(self) -> tuple[FloatArray, FloatArray]:
-        """Return the least and greatest value in each bin."""
-        ends = np.stack([self.first, self.last, self.mean])
-        return ends.min(axis=0), ends.max(axis=0)
+    ``low`` and ``high`` are the first and the last sampled rank of each group. Ranks beyond the
+    catalogue act as its last one.
+    """
+    inside = np.minimum(ranks, law.items).astype(np.float64)
+    return np.asarray(law.range_pmf(low, high, inside).cumsum(axis=0)[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +70,9 @@ class MeanLimits:
     targets are in ``low..high``.
     """
 
-    #: P(group | rank): one row for each group, one column for each bin of the grid.
-    expected: OverBins
+    #: The extremes in each bin of P(up to a group | rank): a row for each group but the last.
+    least: FloatArray
+    most: FloatArray
     #: How many equally weighted targets the means stand for.
     targets: float
     features: FloatArray
@@ -84,11 +80,13 @@ class MeanLimits:
     high: FloatArray
 
     @classmethod
-    def of_shares(cls, shares: FloatArray, expected: OverBins, targets: float) -> MeanLimits:
+    def of_shares(
+        cls, shares: FloatArray, least: FloatArray, most: FloatArray, targets: float
+    ) -> MeanLimits:
         """Return the limits where the share of targets in each group is known."""
         below = np.tri(len(shares) - 1, len(shares))
         means = (below @ shares).clip(0.0, 1.0)
-        return cls(expected, targets, below, means, means)
+        return cls(least, most, targets, below, means, means)
 
     def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return limits that hold all expected features at once, with error ``alpha``.
@@ -114,15 +112,14 @@ class MeanLimits:
     def rows(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the rows of a program and what they are at most, with error ``alpha``.
 
-        A feature is a weighted sum of cumulated groups. P(up to a group | R) falls along the ranks,
-        so that it is least at one end of a bin and greatest at the other.
+        A feature is a weighted sum of cumulated groups, each of which takes the value in a bin that
+        makes the row least.
         """
         lower, upper = self.region(alpha)
         features = np.concatenate([self.features, -self.features])
-        low, high = self.expected.apply(lambda values: values.cumsum(axis=0)[:-1]).hull()
         factors = features[:, :-1] - features[:, 1:]
-        rows = np.maximum(factors, 0.0) @ low + np.minimum(factors, 0.0) @ high + features[:, -1:]
-        return rows, np.concatenate([upper, -lower])
+        rows = np.maximum(factors, 0.0) @ self.least + np.minimum(factors, 0.0) @ self.most
+        return rows + features[:, -1:], np.concatenate([upper, -lower])
 
     def proved(self, alpha: float, ends: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return rows for cumulated shares that hold whatever targets have in common.
@@ -140,18 +137,14 @@ class MeanLimits:
         """
         chosen = _thinned(ends)
         tail = alpha / (2.0 * len(chosen))
-        below = self.expected.apply(lambda values: (self.features @ values)[chosen])
         shares = self.low[chosen]
         seen = np.concatenate([shares, 1.0 - shares])
         # Targets are drawn as well: their mean may be less than that of all.
         least, _ = hoeffding(seen, seen, self.targets, tail * _OF_TARGETS)
 
-        def tail_means(chances: FloatArray) -> FloatArray:
-            inside = chances.clip(0.0, 1.0)
-            both = np.concatenate([inside, 1.0 - inside]) / (tail * (1.0 - _OF_TARGETS))
-            return np.minimum(both, 1.0)
-
-        return -below.apply(tail_means).hull()[1], -least
+        chances = np.concatenate([self.most[chosen], 1.0 - self.least[chosen]]).clip(0.0, 1.0)
+        tail_means = np.minimum(chances / (tail * (1.0 - _OF_TARGETS)), 1.0)
+        return -tail_means, -least
 
 
 #: The part of the error of a proved limit that is for the targets; the rest is for the items.

@@ -14,11 +14,7 @@ from unsample.estimators._base import (
     Fit,
     MetricEstimator,
 )
-from unsample.estimators._observed import (
-    CANDIDATES,
-    Observed,
-    mean_weights,
-)
+from unsample.estimators._observed import CANDIDATES, Observed, over_catalogues
 from unsample.estimators._registry import REGISTRY, parse, read_method
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
 from unsample.estimators.likelihood import MLE, WMLE, Beta
@@ -46,7 +42,7 @@ __all__ = [
     "RecallMap",
     "Status",
     "UnbiasedRank",
-    "mean_weights",
+    "over_catalogues",
     "parse",
     "read_method",
 ]

@@ -7,16 +7,16 @@ their candidates were ranked, are set apart: their rank is not estimated.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, as_index
 from unsample.errors import DesignError, InputError, RankError
 from unsample.evidence import DesignCells, RankCounts
-from unsample.law import Law, RankGrid, RankPoints, bin_weights, few_sizes
+from unsample.law import Law, RankGrid, bin_weights, few_sizes
 from unsample.metrics import Metric
 
 #: Whether items that a user had seen in training were left out of the candidates (the usual
@@ -138,8 +138,11 @@ class Observed:
         return np.where(self.known[:, None], weights, 0.0)
 
     def bin_weights(self, metrics: Sequence[Metric]) -> FloatArray:
-        """Return the `mean_weights` of each metric (bins x metrics)."""
-        columns = [mean_weights(metric, self.grid, self.counts) for metric in metrics]
+        """Return w(R) of each metric, averaged over each bin (bins x metrics)."""
+        columns = [
+            over_catalogues(metric, self.counts, partial(bin_weights, metric, self.grid))
+            for metric in metrics
+        ]
         return np.array(columns).reshape(len(metrics), len(self.grid)).T
 
     @property
@@ -171,7 +174,7 @@ class Observed:
         return low, high
 
     def pool(
-        self, sampled: int, low: IntArray, high: IntArray, grid: RankGrid | RankPoints
+        self, sampled: int, low: IntArray, high: IntArray, grid: RankGrid
     ) -> tuple[FloatArray, FloatArray]:
         """Pool the targets of one sample size in ranges, each of their cells inside one range.
 
@@ -190,14 +193,15 @@ class Observed:
         return matrix, shares
 
 
-def mean_weights(metric: Metric, grid: RankGrid | RankPoints, counts: RankCounts) -> FloatArray:
-    """Return w(R) averaged over each bin, and over the catalogues where it depends on them."""
+def over_catalogues(
+    metric: Metric, counts: RankCounts, weights: Callable[[int], FloatArray]
+) -> FloatArray:
+    """Return the metric's ``weights`` in a catalogue, averaged over sizes if they depend on it."""
     if not metric.family.uses_items:
-        return bin_weights(metric, grid, counts.largest_catalogue)
+        return weights(counts.largest_catalogue)
     sizes, where = np.unique(counts.items, return_inverse=True)
     shares = np.bincount(where.reshape(-1), counts.weight)
-    rows = [bin_weights(metric, grid, int(size)) for size in sizes]
-    return np.asarray(np.average(rows, axis=0, weights=shares))
+    return np.asarray(np.average([weights(int(size)) for size in sizes], axis=0, weights=shares))
 
 
 def _sharpest_sample(counts: RankCounts) -> int:
@@ -231,7 +235,7 @@ def _places(low: IntArray, high: IntArray, cells: DesignCells) -> IntArray:
 
 
 def _mean_expected(
-    laws: list[Law], parts: FloatArray, low: IntArray, high: IntArray, grid: RankGrid | RankPoints
+    laws: list[Law], parts: FloatArray, low: IntArray, high: IntArray, grid: RankGrid
 ) -> FloatArray:
     """Return the mean of `_expected` over designs that differ in the size of the catalogue."""
     sizes, sampled = np.array([law.items for law in laws]), laws[0].sampled
@@ -243,9 +247,7 @@ def _mean_expected(
     return matrix
 
 
-def _expected(
-    design: Law, low: IntArray, high: IntArray, grid: RankGrid | RankPoints
-) -> FloatArray:
+def _expected(design: Law, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
     """Return P(low <= r <= high | bin), where ranks beyond this catalogue act as its last one."""
     if design.n > _ALL_RANKS or (low[1:] != high[:-1] + 1).any():
         return design.matrix(low, high, grid, beyond="last")

@@ -3,7 +3,6 @@
 from unsample.law._grid import (
     RankDistribution,
     RankGrid,
-    RankPoints,
     bin_starts,
     bin_weights,
     mean_over,
@@ -16,7 +15,6 @@ __all__ = [
     "Law",
     "RankDistribution",
     "RankGrid",
-    "RankPoints",
     "as_better",
     "bin_starts",
     "bin_weights",

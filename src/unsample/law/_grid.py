@@ -79,36 +79,6 @@ class RankGrid:
         """Return the bin that holds each rank."""
         return np.searchsorted(self.low, ranks, side="right") - 1
 
-    @property
-    def firsts(self) -> RankPoints:
-        """Return the first rank of each bin."""
-        return RankPoints(self.low)
-
-    @property
-    def lasts(self) -> RankPoints:
-        """Return the last rank of each bin."""
-        return RankPoints(self.high)
-
-
-@dataclass(frozen=True, eq=False)
-class RankPoints:
-    """Single ranks, which need not cover a catalogue, in place of bins."""
-
-    low: IntArray
-
-    def __len__(self) -> int:
-        return len(self.low)
-
-    @property
-    def high(self) -> IntArray:
-        """Return the ranks: each is the last of its own."""
-        return self.low
-
-    @property
-    def width(self) -> IntArray:
-        """Return one for each rank."""
-        return np.ones_like(self.low)
-
 
 @dataclass(frozen=True, eq=False)
 class RankDistribution:
@@ -191,7 +161,7 @@ class RankDistribution:
         return f"RankDistribution(items={self.items}, bins={len(self.grid)}, median rank={median})"
 
 
-def bin_weights(metric: Metric, grid: RankGrid | RankPoints, items: int) -> FloatArray:
+def bin_weights(metric: Metric, grid: RankGrid, items: int) -> FloatArray:
     """Return the mean of w(R) over the ranks of each bin; ranks beyond the cutoff count as 0."""
     reach = np.minimum(grid.high, metric.cutoff(items))
     inside = reach >= grid.low

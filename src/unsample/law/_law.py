@@ -31,7 +31,7 @@ from unsample._checks import (
     check_integer,
 )
 from unsample.errors import DesignError, RankError
-from unsample.law._grid import RankGrid, RankPoints, mean_over
+from unsample.law._grid import RankGrid, mean_over
 
 #: Below this, h(c) is taken from log-gamma; above, from Stirling's series (error < 1e-16).
 _STIRLING_FROM = 16.0
@@ -186,7 +186,7 @@ class Law:
         self,
         low: IntArray,
         high: IntArray,
-        grid: RankGrid | RankPoints,
+        grid: RankGrid,
         *,
         beyond: Literal["impossible", "last"] = "impossible",
     ) -> FloatArray:
