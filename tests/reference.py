@@ -75,22 +75,22 @@ def em(likelihood: np.ndarray, histogram: np.ndarray, iterations: int) -> np.nda
     return pi
 
 
-def wmle_weights(kind: str, n: int, c: float) -> np.ndarray:
+def wmle_weights(kind: str, n: int) -> np.ndarray:
     r = np.arange(1, n + 1)
     return {
         "tables": 1 / np.log2(r + 1 + 100),
-        "ndcg": 1 / np.log2(r / c + 1),
-        "ap": c / r,
+        "ndcg": 1 / np.log2(r / 10 + 1),
+        "ap": 10 / r,
     }[kind]
 
 
-def mes(likelihood: np.ndarray, histogram: np.ndarray, eta: float, scale: float) -> np.ndarray:
+def mes(likelihood: np.ndarray, histogram: np.ndarray, eta: float) -> np.ndarray:
     """Mirror descent on the primal: slow, and nothing like Newton on the dual."""
     pi = np.full(len(likelihood), 1.0 / len(likelihood))
     for _ in range(200_000):
         residual = pi @ likelihood - histogram
-        gradient = 2 * scale * likelihood @ (histogram * residual) + eta * (np.log(pi) + 1)
-        step = pi * np.exp(-0.3 / max(eta, 0.015 * scale) * (gradient - gradient.min()))
+        gradient = 2 * likelihood @ (histogram * residual) + eta * (np.log(pi) + 1)
+        step = pi * np.exp(-0.3 / max(eta, 0.015) * (gradient - gradient.min()))
         step /= step.sum()
         if np.abs(step - pi).sum() < 1e-13:
             break

@@ -31,10 +31,10 @@ VARIANTS = [
     "wmle(weight=ndcg)",
     "wmle(weight=ap)",
     "mes(eta=0.0001)",
-    "mes(eta=0.01, scaling=later)",
-    "recall_map(kind=linear)",
-    "recall_map(kind=bound)",
     "recall_map(a=1.0)",
+]
+DISTRIBUTIONS = [
+    name for name in VARIANTS if isinstance(estimators.parse(name), DistributionEstimator)
 ]
 #: Unbiased for nothing but AUC, so its values are not compared with the truth.
 NOT_ESTIMATES = {"naive", "rank"}
@@ -98,8 +98,8 @@ def test_values_are_finite_certified_and_near_the_truth(name, fitted, full_ranks
     assert evaluation.values.shape == (3, len(metrics))
     assert np.isfinite(evaluation.values).all()
     assert evaluation.certificate.usable
-    assert (evaluation.distribution is not None) == estimator.gives_distribution
-    if estimator.name in NOT_ESTIMATES or "weight=" in name or "kind=linear" in name:
+    assert (evaluation.distribution is not None) == isinstance(estimator, DistributionEstimator)
+    if estimator.name in NOT_ESTIMATES or "weight=" in name:
         return
     truth = np.array([metric.weights(full_ranks, 400).mean() for metric in metrics])
     resolved = [i for i, metric in enumerate(metrics) if metric.k != 1]
@@ -165,13 +165,13 @@ def test_catalogues_may_differ_by_target(name, full_ranks):
     metrics = [metric for metric in _metrics(estimator) if metric.k == 40]
     values = _evaluate(estimator, counts, metrics).values[0]
     assert np.isfinite(values).all()
-    if estimator.name in NOT_ESTIMATES or "weight=" in name or "kind=linear" in name:
+    if estimator.name in NOT_ESTIMATES or "weight=" in name:
         return
     truth = [metric.weights(full_ranks, 400).mean() for metric in metrics]
     assert np.allclose(values, truth, rtol=0.3, atol=0.02)
 
 
-@pytest.mark.parametrize("name", [v for v in VARIANTS if _estimator(v).gives_distribution])
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_distributions_have_mass_one_and_give_the_metrics(name, counts, fitted):
     estimator = _estimator(name)
     evaluation = fitted[0][name]

@@ -21,7 +21,7 @@ NAMES = list(pages.METRICS)
 KINDS = [kind for kind in pages.KINDS if kind != "groups"]
 WITH_METRICS = ["estimate", "methods", "exact", "guided", "published"]
 #: Modules of which no result may hold an object.
-NOT_INSIDE = ("pandas", "polars", "pyarrow", "duckdb", "scipy.sparse", "torch", "_solvers")
+NOT_INSIDE = ("pandas", "polars", "pyarrow", "duckdb", "scipy.sparse", "torch", "_log_density")
 RANKS = pages.sampled_ranks()
 DESIGN = {"items": pages.ITEMS, "sampled": pages.SAMPLED}
 

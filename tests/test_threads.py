@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import unsample
 from unsample._threads import one_thread
 from unsample.bounds import _program
-from unsample.estimators._solvers import _log_density
+from unsample.prior import _posterior
 
 RANKS = np.array([1, 1, 2, 5, 9, 40] * 50)
 
@@ -35,7 +35,7 @@ def several():
 @pytest.mark.parametrize("method", ["auto", "mle", "mes", "bv"])
 def test_fits_and_intervals_use_one_thread(method, monkeypatch, several):
     seen: list[set[int]] = []
-    for module, name in ((_log_density, "LogDensity"), (_program, "_linprog")):
+    for module, name in ((_posterior, "LogDensity"), (_program, "_linprog")):
         whole = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *a, f=whole, **k: seen.append(threads()) or f(*a, **k)

@@ -14,9 +14,10 @@ from unsample.estimators._base import (
     Fit,
     MetricEstimator,
 )
+from unsample.estimators._certificates import CLOSED_FORM, Certificate, Status
+from unsample.estimators._log_density import LogDensity
 from unsample.estimators._observed import CANDIDATES, Observed, over_catalogues
 from unsample.estimators._registry import REGISTRY, parse, read_method
-from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
 from unsample.estimators.likelihood import MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
@@ -36,6 +37,7 @@ __all__ = [
     "DistributionEstimator",
     "Estimator",
     "Fit",
+    "LogDensity",
     "MetricEstimator",
     "Naive",
     "Observed",

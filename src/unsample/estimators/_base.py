@@ -12,8 +12,8 @@ import numpy as np
 from unsample._checks import FloatArray
 from unsample._threads import one_thread
 from unsample.errors import MetricError
+from unsample.estimators._certificates import CLOSED_FORM, Certificate, Solution
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import CLOSED_FORM, Certificate, Solution
 from unsample.evidence import DesignCells, RankCounts
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
@@ -43,8 +43,6 @@ class Estimator(ABC):
     """An estimator: its name, its parameters (dataclass fields), and `evaluate`."""
 
     name: ClassVar[str]
-    #: Whether `evaluate` also yields P(R).
-    gives_distribution: ClassVar[bool]
     #: Why the values must not be taken as the full-catalogue metric, where that is so.
     caution: ClassVar[str] = ""
 
@@ -79,7 +77,6 @@ class Estimator(ABC):
 class DistributionEstimator(Estimator):
     """An estimator of P(R): fitted once, it gives every metric at every K."""
 
-    gives_distribution = True
     #: Whether targets of known rank are part of the fit, as in likelihood methods. Others set them
     #: apart.
     joint: ClassVar[bool] = False
@@ -111,20 +108,18 @@ class DistributionEstimator(Estimator):
         return Fit(
             known_part + clipped_to_range(unknown_part, observed, weights),
             known_part + unknown_part,
-            solution.certificate(0),
+            solution.certificate,
             RankDistribution(observed.grid, known[0] + rest[0]),
         )
 
     def _solve_unknown(self, observed: Observed) -> Solution:
         if observed.known.all():
-            return Solution.closed_form(observed.known_mass())
+            return Solution(observed.known_mass(), CLOSED_FORM)
         return self.solve(observed if self.joint else observed.unknown_part())
 
 
 class MetricEstimator(Estimator):
     """An estimator that replaces the metric by a corrected one, a value for each sampled rank."""
-
-    gives_distribution = False
 
     @abstractmethod
     def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:

@@ -38,7 +38,6 @@ class Observed:
     """Counts, the weights of a batch of histograms over their cells, and the rank grid.
 
     ``shares`` has one row for each histogram, over the cells of ``counts``, and rows sum to one.
-    ``targets`` is the number of targets behind a histogram (the effective one under weights).
     """
 
     counts: RankCounts
@@ -64,11 +63,6 @@ class Observed:
                 counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
             )
         return cls(counts, weights / totals, grid)
-
-    @property
-    def targets(self) -> float:
-        """Return how many equally weighted targets a histogram stands for."""
-        return self.counts.effective
 
     @cached_property
     def designs(self) -> tuple[DesignCells, ...]:

@@ -11,12 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from unsample._checks import FloatArray, check_choice, check_integer, check_real
+from unsample._checks import FloatArray, check_choice, check_integer
 from unsample.errors import MethodError
 from unsample.estimators._base import DistributionEstimator
+from unsample.estimators._certificates import Certificate, Solution, Status
+from unsample.estimators._log_density import LogDensity
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import Solution, Status
-from unsample.estimators._solvers._log_density import LogDensity
 from unsample.law import mean_over
 
 _TINY = 1e-300
@@ -63,10 +63,10 @@ class WMLE(DistributionEstimator):
     ``"tables"``
         1/log2(r + 101), which reproduces the ratios to MLE in the paper's tables (default);
     ``"ndcg"``
-        1/log2(r/C + 1), as printed in the paper with C = 10. It inflates Recall@10 several-fold
-        and cannot be what made the tables;
+        1/log2(r/10 + 1), as printed in the paper. It inflates Recall@10 several-fold and cannot be
+        what made the tables;
     ``"ap"``
-        C/r, as printed.
+        10/r, as printed.
 
     Reference: Jin et al., AAAI 2021.
     """
@@ -74,12 +74,10 @@ class WMLE(DistributionEstimator):
     name: ClassVar[str] = "wmle"
     joint: ClassVar[bool] = True
     weight: str = "tables"
-    c: float = 10.0
     iterations: int = 100
 
     def __post_init__(self) -> None:
         check_choice("weight", self.weight, ("tables", "ndcg", "ap"), error=MethodError)
-        check_real("c", self.c, low=0.0, open_low=True, error=MethodError)
         check_integer("iterations", self.iterations, minimum=1, error=MethodError)
 
     def solve(self, observed: Observed) -> Solution:
@@ -99,8 +97,8 @@ class WMLE(DistributionEstimator):
         if self.weight == "tables":
             return 1.0 / np.log2(ranks + 101.0)
         if self.weight == "ndcg":
-            return 1.0 / np.log2(ranks / self.c + 1.0)
-        return self.c / ranks
+            return 1.0 / np.log2(ranks / 10.0 + 1.0)
+        return 10.0 / ranks
 
 
 @dataclass(frozen=True)
@@ -126,8 +124,11 @@ class Beta(DistributionEstimator):
             mean_over(lambda ranks: np.log((items - ranks + 0.5) / items), low, high),
         ]
         shapes, base = np.stack(statistics, axis=1), np.log(observed.widths)
-        problem = LogDensity(observed.likelihood, observed.shares, _TARGETS, shapes, base)
-        return problem.fit().solution
+        fits = [
+            LogDensity(observed.likelihood, share, _TARGETS, shapes, base).fit()
+            for share in observed.shares
+        ]
+        return Solution(np.stack([fit.weights for fit in fits]), fits[0].certificate)
 
 
 def em(
@@ -150,11 +151,8 @@ def em(
         # The new weights sum to what the shares sum to: no step needs to be renormalised.
         weights *= np.matmul(ratio, likelihood, out=factor)
     weights /= weights.sum(axis=1, keepdims=True)
-    mixture = np.maximum(weights @ likelihood.T, _TINY)
-    return Solution(
-        weights,
-        (shares * np.log(mixture)).sum(axis=1),
-        ((shares / mixture) @ likelihood).max(axis=1) - shares.sum(axis=1),
-        np.full(len(shares), iterations, dtype=np.int64),
-        np.full(len(shares), Status.STOPPED),
-    )
+    first = shares[0]
+    mixture = np.maximum(likelihood @ weights[0], _TINY)
+    objective = float(first @ np.log(mixture))
+    gap = float(((first / mixture) @ likelihood).max() - first.sum())
+    return Solution(weights, Certificate(Status.STOPPED, objective, gap, iterations))

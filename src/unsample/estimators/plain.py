@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray, check_choice, check_real
+from unsample._checks import FloatArray, check_real
 from unsample.errors import DesignError, MethodError
 from unsample.estimators._base import MetricEstimator
 from unsample.estimators._observed import require_single_ranks
@@ -71,28 +71,17 @@ class UnbiasedRank(MetricEstimator):
 class RecallMap(MetricEstimator):
     r"""Recall by a mapping of cutoffs: Recall@f(k) is read off the sampled Recall@k.
 
-    ``kind`` names f:
+    f(k) = N * S(k)^(1/a), where S(k) is the sampled Recall@k of ranks with theta ~ Beta(a, 1). It
+    is exact if they follow that law. ``a=1`` (uniform ranks) gives f(k) = N k/n. Between the f(k)
+    recall is interpolated, linearly in the rank. Gives Recall and Precision only.
 
-    ``"linear"``
-        f(k) = 1 + (k - 1)(N - 1)/(n - 1);
-    ``"bound"``
-        the rank that is as likely as not to be sampled into the top k, P(r <= k | f(k)) = 1/2;
-    ``"beta"``
-        f(k) = N * S(k)^(1/a), where S(k) is the sampled Recall@k of ranks with theta ~ Beta(a, 1):
-        exact if they follow that law. ``a=1`` (uniform ranks) gives f(k) = N k/n.
-
-    Between the f(k) recall is interpolated, linearly in the rank. Gives Recall and Precision only.
-
-    Reference: Li et al., KDD 2020. Their text states the three ideas; the boundary condition of
-    ``"bound"`` is our reading of the second.
+    Reference: Li et al., KDD 2020.
     """
 
     name: ClassVar[str] = "recall_map"
-    kind: str = "beta"
     a: float = 0.5
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, ("linear", "bound", "beta"), error=MethodError)
         check_real("a", self.a, low=0.0, open_low=True, error=MethodError)
 
     def supports(self, metric: Metric) -> bool:
@@ -101,13 +90,7 @@ class RecallMap(MetricEstimator):
 
     def mapping(self, design: Law) -> FloatArray:
         """Return f(1), ..., f(n) as real ranks that do not decrease."""
-        k = np.arange(1, design.n + 1)
-        if self.kind == "linear":
-            ranks = 1.0 + (k - 1) * (design.items - 1) / design.sampled
-        elif self.kind == "bound":
-            ranks = _median_ranks(k, design)
-        else:
-            ranks = design.items * _sampled_recall(k, design.sampled, self.a) ** (1.0 / self.a)
+        ranks = design.items * _sampled_recall(design.sampled, self.a) ** (1.0 / self.a)
         return np.maximum.accumulate(np.minimum(ranks, design.items))
 
     def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
@@ -125,22 +108,11 @@ class RecallMap(MetricEstimator):
         return np.stack(columns, axis=1)
 
 
-def _sampled_recall(k: IntArray, sampled: int, a: float) -> FloatArray:
-    """Return P(r <= k) when theta ~ Beta(a, 1): a sum of beta-binomial probabilities."""
+def _sampled_recall(sampled: int, a: float) -> FloatArray:
+    """Return P(r <= k) of each k when theta ~ Beta(a, 1): sums of beta-binomial probabilities."""
     from scipy.special import gammaln
 
     x = np.arange(sampled + 1)
     # Beta(a, 1): C(s, x) B(x + a, s - x + 1) / B(a, 1), with s! and (s - x)! cancelled.
     log_terms = gammaln(x + a) - gammaln(x + 1) + gammaln(sampled + 1) - gammaln(sampled + a + 1)
-    return np.asarray(np.cumsum(a * np.exp(log_terms))[k - 1])
-
-
-def _median_ranks(k: IntArray, design: Law) -> FloatArray:
-    """Return for each k the rank R with P(r <= k | R) = 1/2 under the binomial law."""
-    from scipy.special import betaincinv
-
-    inside = k <= design.sampled
-    theta = np.ones(len(k))
-    # P(Bin(s, theta) <= k - 1) = 1 - I_theta(k, s - k + 1).
-    theta[inside] = betaincinv(k[inside], design.sampled - k[inside] + 1.0, 0.5)
-    return 1.0 + theta * (design.items - 1)
+    return np.asarray(np.cumsum(a * np.exp(log_terms)))

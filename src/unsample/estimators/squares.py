@@ -23,9 +23,9 @@ from unsample.estimators._base import (
     Fit,
     clipped_to_range,
 )
+from unsample.estimators._certificates import CLOSED_FORM, Solution
+from unsample.estimators._least_squares import MaximumEntropy, monotone_least_squares
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import CLOSED_FORM, Solution
-from unsample.estimators._solvers._squares import maximum_entropy, monotone_least_squares
 from unsample.estimators.likelihood import MLE
 from unsample.metrics import Metric
 
@@ -39,12 +39,11 @@ _GAMMAS = {"uniform": 0.1, "mle": 0.01, "mes": 0.01}
 class MES(DistributionEstimator):
     r"""Maximum entropy with a squared distance to the histogram.
 
-    .. math:: \max_\pi \; \eta H(\pi) - c \sum_r \tilde P(r)
+    .. math:: \max_\pi \; \eta H(\pi) - \sum_r \tilde P(r)
               \Big(\sum_R P(r|R) \pi_R - \tilde P(r)\Big)^2
 
-    ``scaling`` names c: ``"printed"`` is 1, the formula of the paper, with eta = 0.001;
-    ``"later"`` is n, as in the authors' later public code, which uses it with eta = 0.01. The
-    printed eta gives less variance than the paper's tables show; eta = 0.0001 gives theirs.
+    The printed eta, 0.001, gives less variance than the paper's tables show; eta = 0.0001 gives
+    theirs. The authors' later public code has an eta of 0.01/n.
 
     Catalogues of several sizes are pooled: their common histogram is compared with its
     expectation. Samples of several sizes n are compared one by one, and the distances averaged
@@ -55,27 +54,24 @@ class MES(DistributionEstimator):
 
     name: ClassVar[str] = "mes"
     eta: float = 0.001
-    scaling: str = "printed"
 
     def __post_init__(self) -> None:
         check_real("eta", self.eta, low=0.0, open_low=True, error=MethodError)
-        check_choice("scaling", self.scaling, ("printed", "later"), error=MethodError)
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin by Newton's method on the dual."""
         matrices, shares = zip(*observed.pools(self.name), strict=True)
         within = [each / np.maximum(each.sum(axis=1, keepdims=True), 1e-300) for each in shares]
-        scaled = [
-            each if self.scaling == "printed" else each * len(matrix)
-            for matrix, each in zip(matrices, shares, strict=True)
-        ]
-        return maximum_entropy(
-            np.concatenate(matrices),
-            np.concatenate(within, axis=1),
-            cell_weights=np.concatenate(scaled, axis=1),
-            widths=observed.widths,
-            eta=self.eta,
+        targets, weights = np.concatenate(within, axis=1), np.concatenate(shares, axis=1)
+        used = weights.any(axis=0)
+        problem = MaximumEntropy(
+            np.concatenate(matrices)[used], observed.widths, self.eta, float(weights.max())
         )
+        found = [
+            problem.fit(target[used], weight[used])
+            for target, weight in zip(targets, weights, strict=True)
+        ]
+        return Solution(np.stack([mass for mass, _ in found]), found[0][1])
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,6 @@ class CLS(Estimator):
     """
 
     name: ClassVar[str] = "cls"
-    gives_distribution: ClassVar[bool] = False
 
     @one_thread()
     def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
@@ -141,7 +136,7 @@ class _Linear(DistributionEstimator):
                 # p' (system^-1) first, then the long side.
                 solved = _solve(self.system(matrix, weights, observed), shares[row])
                 masses[row] += solved @ matrix * weights
-        return Solution.closed_form(masses)
+        return Solution(masses, CLOSED_FORM)
 
     @abstractmethod
     def system(self, matrix: FloatArray, prior: FloatArray, observed: Observed) -> FloatArray:
@@ -223,6 +218,7 @@ class MN(_Linear):
 
     def system(self, matrix: FloatArray, prior: FloatArray, observed: Observed) -> FloatArray:
         """Return A'DA - A'A/M + diag(1'A)/M."""
-        system = (matrix * (prior - observed.widths / observed.targets)) @ matrix.T
-        system[np.diag_indices_from(system)] += (matrix @ observed.widths) / observed.targets
+        chance = observed.widths / observed.counts.effective
+        system = (matrix * (prior - chance)) @ matrix.T
+        system[np.diag_indices_from(system)] += matrix @ chance
         return np.asarray(system)

@@ -25,7 +25,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray, as_integer_array
 from unsample.errors import InputError, RankError
-from unsample.estimators._solvers._log_density import LogDensity
+from unsample.estimators import LogDensity
 from unsample.law import RankGrid
 from unsample.prior._shapes import (
     SIZE,
@@ -90,17 +90,17 @@ class History:
         shapes, mean, free = shapes_on(grid), vague_mean(), _FREE * vague_deviation()
         problem = LogDensity(
             np.eye(len(grid)),
-            (counts / total)[None, :],
+            counts / total,
             total,
             shapes * free,
             shapes @ mean + np.log(grid.width),
         )
         fit = problem.fit()
-        weights = fit.solution.weights[0]
+        weights = fit.weights
         centred = shapes - weights @ shapes
         precision = total * (centred * weights[:, None]).T @ centred
         score = total * ((counts / total - weights) @ shapes)
-        return Gaussian(precision, precision @ (mean + free * fit.coefficients[0]) + score)
+        return Gaussian(precision, precision @ (mean + free * fit.coefficients) + score)
 
 
 @dataclass(frozen=True, eq=False)

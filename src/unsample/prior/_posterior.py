@@ -12,7 +12,7 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample._threads import one_thread
-from unsample.estimators._solvers._log_density import LogDensity
+from unsample.estimators import LogDensity
 from unsample.evidence import ModelCounts, PairCounts, RankCounts
 from unsample.law import RankDistribution, RankGrid, bin_weights
 from unsample.metrics import Metric, parse
@@ -294,22 +294,22 @@ def _fit(seen: Seen, learned: Learned) -> Fitted:
         targets = max(stratum.part * seen.independent, _TINY)
         density = LogDensity(
             stratum.likelihood,
-            stratum.shares[None],
+            stratum.shares,
             targets,
             shapes_on(stratum.grid) @ learned.root,
             shapes_on(stratum.grid) @ learned.mean + np.log(stratum.grid.width),
         )
         fit = density.fit()
-        weights = fit.solution.weights[0]
+        weights = fit.weights
         mixture = np.maximum(stratum.likelihood @ weights, _TINY)
         scores = (stratum.likelihood * weights) @ density.shapes / mixture[:, None]
         scores -= weights @ density.shapes
-        curves.append(Curve(fit.coefficients[0], np.linalg.inv(fit.information[0]), scores))
-        evidence += float(fit.log_evidence[0])
+        curves.append(Curve(fit.coefficients, np.asarray(np.linalg.inv(fit.information)), scores))
+        evidence += fit.log_evidence
         some = stratum.shares > 0
         ratio = np.log(stratum.shares[some] / mixture[some])
         deviance += 2.0 * targets * float(stratum.shares[some] @ ratio)
-        deviance += float(fit.coefficients[0] @ fit.coefficients[0])
+        deviance += float(fit.coefficients @ fit.coefficients)
         own = len(stratum.shares) - 1.0
         mean, square = _of_items(seen, targets, np.maximum(mixture, stratum.shares), curves[-1])
         freedom += own + mean

@@ -1,0 +1,127 @@
+r"""A distribution whose log-density is a few smooth shapes, under a Gaussian prior.
+
+The problem, for a likelihood matrix A (cells x bins), cell shares p of M targets, shapes X (bins x
+J) and a base measure w:
+
+.. math:: \max_c \; M \sum_i p_i \log (A \pi(c))_i - \tfrac12 \sum_j c_j^2,
+          \qquad \pi(c) \propto w \, e^{X c}
+
+It is solved by Newton's method. Where the observed information is not positive, Fisher's takes its
+place, so that every step climbs. The problem need not be concave: the certificate is the gain that
+one more step would promise. The log evidence is Laplace's approximation of the log of the integral
+over c of likelihood times prior. It compares shapes on the same data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unsample._checks import FloatArray
+from unsample.estimators._certificates import Certificate, Status
+
+_TINY = 1e-300
+#: Promised gains in log posterior: below the first the fit is done, above the second it has failed.
+_DONE, _FAILED = 1e-9, 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class LogDensityFit:
+    """The best coefficients and the weights of bins there, with certificate and precision.
+
+    ``information`` is the posterior precision of the coefficients.
+    """
+
+    coefficients: FloatArray
+    weights: FloatArray
+    information: FloatArray
+    log_evidence: float
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class LogDensity:
+    """The problem above."""
+
+    likelihood: FloatArray
+    shares: FloatArray
+    targets: float
+    shapes: FloatArray
+    log_base: FloatArray
+
+    def fit(self, *, max_iterations: int = 100) -> LogDensityFit:
+        """Solve it, from coefficients of zero."""
+        at: FloatArray = np.zeros(self.shapes.shape[1])
+        weights, value = self.value(at)
+        iterations = 0
+        while True:
+            gradient = self.gradient(at, weights)
+            fisher, observed = self.information(weights)
+            # The observed information gives Newton's quadratic convergence near a maximum;
+            # Fisher's always points upwards.
+            safe = np.linalg.eigvalsh(observed)[0] > 0.1
+            move = np.asarray(np.linalg.solve(observed if safe else fisher, gradient))
+            promise = float(gradient @ move)
+            if promise <= _DONE or iterations == max_iterations:
+                break
+            reached = self._climbed(at, move, value, promise)
+            if reached is None:
+                break
+            at, weights, value = reached
+            iterations += 1
+        certificate = Certificate(
+            Status.OPTIMAL if promise <= _FAILED else Status.NOT_CONVERGED,
+            value / self.targets,
+            0.5 * promise / self.targets,
+            iterations,
+        )
+        evidence = value - 0.5 * float(np.linalg.slogdet(fisher)[1])
+        return LogDensityFit(at, weights, fisher, evidence, certificate)
+
+    def _climbed(
+        self, start: FloatArray, move: FloatArray, value: float, promise: float
+    ) -> tuple[FloatArray, FloatArray, float] | None:
+        """Return where the largest step of 1, 1/2, 1/4, ... that gains its due leads, if any."""
+        for step in 0.5 ** np.arange(40):
+            at = start + step * move
+            weights, reached = self.value(at)
+            if reached >= value + 1e-4 * step * promise - 1e-13 * abs(value):
+                return at, weights, reached
+        return None
+
+    def value(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
+        """Return the weights and the log posterior, up to a constant."""
+        exponent = self.shapes @ coefficients + self.log_base
+        weights = np.exp(exponent - exponent.max())
+        weights /= weights.sum()
+        fit = self.shares @ np.log(np.maximum(self.likelihood @ weights, _TINY))
+        return weights, float(self.targets * fit - 0.5 * coefficients @ coefficients)
+
+    def gradient(self, coefficients: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the slope of the log posterior."""
+        # Shares sum to one, and so do posterior and weights.
+        change = self._posterior(weights) - weights
+        return np.asarray(self.targets * (change @ self.shapes) - coefficients)
+
+    def information(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return, with the prior precision added, Fisher's information and the observed one.
+
+        Fisher's is that of the expected histogram, and positive. The observed one is minus the
+        Hessian of the log posterior, which may bend the other way far from a maximum.
+        """
+        mixture = np.maximum(self.likelihood @ weights, _TINY)
+        mean = weights @ self.shapes
+        # The expected shapes, given each cell.
+        expected = (self.likelihood * weights) @ self.shapes / mixture[:, None]
+        centred = expected - mean
+        fisher = (centred * mixture[:, None]).T @ centred
+        observed = (self.shapes * (weights - self._posterior(weights))[:, None]).T @ self.shapes
+        observed += (expected * self.shares[:, None]).T @ expected - np.outer(mean, mean)
+        prior = np.eye(self.shapes.shape[1])
+        return self.targets * fisher + prior, self.targets * observed + prior
+
+    def _posterior(self, weights: FloatArray) -> FloatArray:
+        """Return where the targets are, given their cells."""
+        mixture = np.maximum(self.likelihood @ weights, _TINY)
+        return np.asarray(weights * ((self.shares / mixture) @ self.likelihood))
