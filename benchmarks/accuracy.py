@@ -25,14 +25,14 @@ import numpy as np
 from unsample.estimators import Observed, parse
 from unsample.evidence import RankCounts
 from unsample.lab.bank import load_bank
-from unsample.lab.datasets import bundled_ranks, load_ranks
+from unsample.lab.datasets import CANDIDATES, load_ranks, names
+from unsample.lab.paper import RECOMMENDERS
 from unsample.lab.paper._cells import count_repeats, exact_values
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all
 from unsample.prior import Posterior, shipped
 
 METHODS = ("mle", "wmle", "mes", "bv", "bv(gamma=0.01)", "cls", "auto")
-CANDIDATES = ("unseen", "all")
 OTHERS = ("popularity", "svd", "walk", "half-ease")
 #: How candidates are called in the names from which random numbers come.
 _NAMED = {"unseen": "everyday", "all": "paper"}
@@ -123,13 +123,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--candidates", choices=CANDIDATES, nargs="+", default=list(CANDIDATES))
     parser.add_argument("--ranks", choices=("bundled", "other"), default="bundled")
-    parser.add_argument("--datasets", nargs="+", default=list(bundled_ranks()))
+    parser.add_argument("--datasets", nargs="+", default=list(names()))
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     chosen = parser.parse_args()
     for candidates in chosen.candidates:
         cells: list[Cell] = []
         for n, dataset in product(chosen.sizes, chosen.datasets):
-            for name in bundled_ranks()[dataset] if chosen.ranks == "bundled" else OTHERS:
+            for name in RECOMMENDERS if chosen.ranks == "bundled" else OTHERS:
                 cells += measured(dataset, name, candidates, n, chosen)
         print(f"\nCandidates: {candidates}, {chosen.repeats} repeats\n")
         print_table(cells)

@@ -7,8 +7,8 @@ are chosen by the other families alone, on these users' intervals and on differe
 printed beside what all families give. Tables show the default intervals, for users like these.
 
 Rank sets are those of the bank and ``further_ranks.npz`` (ten more kinds of models, on the same
-data sets and on ten more); these have no users. ``--users FOLDER`` takes ranks user by user (as
-``unsample.lab bank`` reads them), so that models are paired. ``--write FILE`` learns from all.
+data sets and on ten more). They have no users, so models are taken as independent. ``--write FILE``
+learns from all.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from scipy.special import stdtrit
 
-from unsample._archives import read_arrays
-from unsample.evidence import ModelCounts, Targets
+from unsample.evidence import RankCounts
 from unsample.lab.bank import Bank, RankSet, load_bank
-from unsample.lab.bank._folder import _sets
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all
 from unsample.prior import KINDS, Gaussian, History, Posterior, Prior
@@ -56,8 +54,6 @@ MODELS = (
 )
 GROUP = {name: at for at, names in enumerate(MODELS) for name in names.split()}
 PARTS = 12
-#: Models that put a user's own items first, and the kinds where somebody would use them.
-NATURAL = {"gfcf": ("unseen", "repeats"), "recent": ("repeats",)}
 #: Factors grow by (1 + this / families^2)^2.
 FEW = 2.0
 
@@ -133,51 +129,23 @@ class Past:
         names = sorted({each.family for each in self.sets})
         return np.random.default_rng(1).permutation(names).tolist().index(family) % PARTS
 
-    def judged(self, folders: Sequence[Path] = ()) -> Iterator[Judged]:
-        """Yield the models of each data set with their ranks."""
-        groups: dict[tuple[str, str, object], list[tuple[RankSet, np.ndarray]]] = {}
-        known = {each.dataset: each for each in self.sets}
-        if not folders:
-            shipped = {id(each) for each in load_bank()}
-            for each in self.sets:
-                place = each.dataset, each.kind, id(each) in shipped
-                groups.setdefault(place, []).append((each, each.ranks()))
-        for path in sorted(path for folder in folders for path in folder.glob("*.npz")):
-            if path.stem in known:
-                with path.open("rb") as file:
-                    arrays = read_arrays(file, path.name)
-                about = {key: getattr(known[path.stem], key) for key in ("group", "family")}
-                about["graph"] = known[path.stem].kind == "graph"
-                for each, ranks in _sets_with_ranks(path.stem, about, arrays):
-                    groups.setdefault((each.dataset, each.kind, path), []).append((each, ranks))
-        for found in groups.values():
-            yield [each for each, _ in found], [ranks for _, ranks in found]
+    def judged(self) -> Iterator[list[RankSet]]:
+        """Yield the models of each data set, those of the bank and the others apart."""
+        shipped = {id(each) for each in load_bank()}
+        groups: dict[tuple[str, str, bool], list[RankSet]] = {}
+        for each in self.sets:
+            place = each.dataset, each.kind, id(each) in shipped
+            groups.setdefault(place, []).append(each)
+        yield from groups.values()
 
 
-Judged = tuple[list[RankSet], list[np.ndarray]]
-
-
-def _sets_with_ranks(name: str, about: dict, arrays: dict) -> Iterator[tuple[RankSet, np.ndarray]]:
-    items, seen = int(arrays["items"]), arrays["n_seen"].astype(np.int64)
-    repeat = arrays.get("repeat", np.zeros(len(seen), dtype=bool)).astype(bool)
-    for each in _sets(name, about, arrays):
-        if each.model not in GROUP or (
-            each.model in NATURAL and each.kind not in NATURAL[each.model]
-        ):
-            continue
-        unseen = each.candidates == "unseen"
-        chosen = ~repeat if unseen else np.ones(len(seen), dtype=bool)
-        ranks = arrays[f"{each.model}_{int(unseen)}"].astype(np.int64)[chosen]
-        sizes = (items - seen if unseen else np.full(len(seen), items))[chosen]
-        moved = 1 + np.rint((ranks - 1) * ((each.items - 1) / (sizes - 1))).astype(np.int64)
-        yield each, np.where(ranks <= 128, ranks, moved).clip(1, each.items)
-
-
-def draw(one: RankSet, ranks: np.ndarray, sampled: int, seed: int) -> np.ndarray:
+def sampled_counts(one: RankSet, sampled: int, seed: int) -> RankCounts:
+    """Draw a sample for each target of a rank set, and count its ranks."""
     name = "/".join((one.dataset, one.model, one.kind, str(sampled)))
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     size = min(sampled, one.items - 1)
-    return draw_sampled_ranks(ranks, items=one.items, sampled=size, rng=rng)
+    drawn = draw_sampled_ranks(one.ranks(), items=one.items, sampled=size, rng=rng)
+    return RankCounts.from_ranks(drawn, items=one.items, sampled=size)
 
 
 def fold(part: int, group: int, chosen: argparse.Namespace) -> list[Lines]:
@@ -185,26 +153,18 @@ def fold(part: int, group: int, chosen: argparse.Namespace) -> list[Lines]:
     lines: list[Lines] = []
     past = Past.of(tuple(chosen.datasets))
     prior: Prior | None = None
-    for sets, ranks in past.judged(chosen.users):
+    for sets in past.judged():
         own = [at for at, each in enumerate(sets) if GROUP[each.model] == group]
         if past.part_of(sets[0].family) != part or not own:
             continue
         prior = prior or past.learned(part, group)
-        drawn = {
-            str(at): Targets(
-                draw(one, some, chosen.sampled, chosen.seed),
-                items=one.items,
-                sampled=min(chosen.sampled, one.items - 1),
-            )
-            for at, (one, some) in enumerate(zip(sets, ranks, strict=True))
+        counts = {
+            str(at): sampled_counts(one, chosen.sampled, chosen.seed) for at, one in enumerate(sets)
         }
-        models = ModelCounts.of_targets(drawn)
-        # Ranks of the bank have no users: models are taken as independent.
-        counts = models if chosen.users else dict(models)
         found = Posterior.of(counts, prior, kind=sets[0].kind)
         truth = [
-            [float(metric.weights(some, one.items).mean()) for metric in METRICS]
-            for one, some in zip(sets, ranks, strict=True)
+            [float(metric.weights(one.ranks(), one.items).mean()) for metric in METRICS]
+            for one in sets
         ]
         lines.append(compared(found, sets, np.array(truth), own))
     return lines
@@ -380,7 +340,6 @@ def print_tables(lines: Lines) -> tuple[dict[str, tuple[float, float]], list[dic
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sampled", type=int, default=99)
-    parser.add_argument("--users", type=Path, nargs="+", default=[], help="folders of ranks")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--parts", type=int, nargs="+", default=list(range(PARTS)))

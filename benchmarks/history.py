@@ -15,9 +15,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from calibration import GROUP, KINDS, Past, draw
+from calibration import GROUP, KINDS, Past, sampled_counts
 
-from unsample.evidence import RankCounts
 from unsample.lab.bank import RankSet
 from unsample.metrics import parse_all
 from unsample.prior import BOUNDS, Posterior, Prior, shipped
@@ -32,7 +31,7 @@ def rows(bank: Past, part: int, past: Sequence[int]) -> Iterator[Row]:
     """Judge the models of some families, with no past models and with each number of them."""
     factors = {kind: each.factors for kind, each in shipped().learned.items()}
     base = bank.learned(part, None).calibrated(factors)
-    for sets, ranks in bank.judged():
+    for sets in bank.judged():
         if bank.part_of(sets[0].family) != part:
             continue
         for at, one in enumerate(sets):
@@ -45,20 +44,17 @@ def rows(bank: Past, part: int, past: Sequence[int]) -> Iterator[Row]:
                 if size:
                     chosen = others[:size]
                     sizes = [sets[n].items for n in chosen]
-                    known = [ranks[n] for n in chosen]
+                    known = [sets[n].ranks() for n in chosen]
                     prior = Prior.learn(known, items=sizes, kind=one.kind, base=base)
-                found = judge(one, ranks[at], prior)
+                found = judge(one, prior)
                 if found is not None:
                     yield one.kind, one.family, size, *found
 
 
-def judge(one: RankSet, ranks: np.ndarray, prior: Prior) -> tuple[np.ndarray, np.ndarray] | None:
+def judge(one: RankSet, prior: Prior) -> tuple[np.ndarray, np.ndarray] | None:
     """Return half-widths and which intervals hold; None for bounds, or where nothing is hit."""
-    counts = RankCounts.from_ranks(
-        draw(one, ranks, SAMPLED, 0), items=one.items, sampled=min(SAMPLED, one.items - 1)
-    )
-    found = Posterior.of(counts, prior, kind=one.kind)
-    truth = np.array([float(each.weights(ranks, one.items).mean()) for each in METRICS])
+    found = Posterior.of(sampled_counts(one, SAMPLED, 0), prior, kind=one.kind)
+    truth = np.array([float(each.weights(one.ranks(), one.items).mean()) for each in METRICS])
     if found.sources[0] == BOUNDS or not truth.all():
         return None
     laws = [found.law(each) for each in METRICS]

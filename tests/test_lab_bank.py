@@ -41,19 +41,19 @@ def test_a_folder_of_full_ranks_is_added(tmp_path):
     bank = Bank.load(tmp_path / "own.npz")
     assert len(bank) == len(load_bank()) + 2
     kept, unseen = bank.select(dataset="shop").sets
-    assert (kept.kind, unseen.kind, kept.group) == ("repeats", "unseen", "other")
+    assert (kept.kind, unseen.kind, kept.family) == ("repeats", "unseen", "shop")
     assert (kept.targets, unseen.targets) == (400, 300)
     assert kept.counts[:128].tolist() == np.bincount(ranks[1], minlength=200)[1:129].tolist()
     with pytest.raises(FileError, match=r"NAME\.npz"):
         read_folder(tmp_path / "none")
-    with pytest.raises(FileError, match="must hold unsample rank bank 1"):
+    with pytest.raises(FileError, match="must hold unsample rank bank 2"):
         Bank.load(tmp_path / "shop.npz")
 
 
 def test_ranks_among_smaller_catalogues_are_moved_to_the_mean_size():
     ranks, sizes = np.array([3, 450, 900]), np.array([900, 900, 1100])
     about = {"dataset": "x", "model": "m", "candidates": "unseen", "kind": "unseen"}
-    one = RankSet.of_ranks(ranks, sizes, **about, group="g", family="x")
+    one = RankSet.of_ranks(ranks, sizes, **about, family="x")
     assert one.items == 967
     assert one.ranks()[0] == 3
     assert one.ranks()[1:] == pytest.approx([450 * 967 / 900, 900 * 967 / 1100], rel=0.02)

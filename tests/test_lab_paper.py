@@ -2,7 +2,6 @@
 
 import csv
 import json
-import multiprocessing
 import re
 
 import numpy as np
@@ -12,7 +11,7 @@ from unsample import estimate
 from unsample.errors import DatasetError, FileError, InputError
 from unsample.lab import paper
 from unsample.lab.datasets import load_ranks
-from unsample.lab.paper import ESTIMATORS, RECOMMENDERS, SCHEMA, Cell, _run
+from unsample.lab.paper import ESTIMATORS, RECOMMENDERS, SCHEMA, Cell
 from unsample.lab.paper._cells import compute_cell
 from unsample.lab.paper._exhibits import DATASETS, METRICS
 from unsample.law import draw_sampled_ranks
@@ -139,13 +138,6 @@ def test_neither_other_data_sets_nor_workers_change_a_number(tables, tmp_path):
         expected = [row for row in tables[table] if row["dataset"] == "pinterest-20"]
         assert list(alone.tables[table]) == expected
     assert steps[-1] == (10, 10)
-
-
-def test_a_failing_cell_ends_the_run_and_its_processes():
-    cells = [Cell("ml-1m", "all", name, 99) for name in ("ease", "nobody", "als")]
-    with pytest.raises(DatasetError, match="recommender must be one of"):
-        list(_run._computed(cells, 2, 0, workers=2))
-    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ GONE: dict[str, str] = {
         for name in ("cornac", "implicit", "ir_measures", "lightning", "ogb", "ranx", "rectools")
     },
     "unsample doctor": "pip list shows what is installed",
-    "unsample learn": "use python -m unsample.lab learn, or unsample.Prior.learn",
-    "unsample bank": "use python -m unsample.lab bank",
+    "unsample learn": "use unsample.Prior.learn(...).save(path), and --prior path",
+    "unsample bank": "see unsample.lab.bank.load_bank()",
     "unsample datasets": "use python -m unsample.lab fetch",
     "unsample evaluate": "use unsample.evaluate in Python",
 }

@@ -39,7 +39,6 @@ __all__ = [
     "UnresolvedWarning",
     "UnsampleError",
     "UnsampleWarning",
-    "WorkerError",
 ]
 
 
@@ -116,10 +115,6 @@ class DatasetError(InputError):
 
 class DownloadError(UnsampleError, OSError):
     """A public file could not be downloaded; the message says how to provide it by hand."""
-
-
-class WorkerError(UnsampleError, RuntimeError):
-    """A worker process was ended from outside; finished work is kept."""
 
 
 class OutputError(UnsampleError, OSError):

@@ -1,33 +1,28 @@
-"""Training a recommender on a data set, and the file that keeps its exact ranks.
-
-``NAME.npz`` in a folder has the ranks of every recommender trained on the data set NAME, as
-`unsample.lab.bank` reads them: ``items`` (N), ``n_seen`` (training items of each target's user),
-``MODEL_1`` (training items left out of the candidates) and ``MODEL_0`` (kept). ``about`` says where
-they come from.
-"""
+"""Training a recommender on a data set, and writing its exact ranks."""
 
 from __future__ import annotations
 
-import json
 import platform
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from unsample._archives import read_arrays
-from unsample._files import write_atomically
 from unsample._progress import Progress
 from unsample.designs import exact_ranks
 from unsample.evidence import sampled_ranks
-from unsample.lab.datasets import ExactRanks, load_ranks, standard_split
-from unsample.lab.recommenders import create
+from unsample.lab.datasets import (
+    CANDIDATES,
+    Split,
+    load_ranks,
+    read_rank_file,
+    standard_split,
+    write_rank_file,
+)
+from unsample.lab.recommenders import Recommender, create
 
 _SEED = 0
-#: The end of an array's name, by the candidates of its ranks.
-_ENDS = {"unseen": "1", "all": "0"}
 
 
 def train(
@@ -52,8 +47,8 @@ def train(
     start = time.perf_counter()
     model.fit(split.train, progress=progress)
     seconds = time.perf_counter() - start
-    items, seen = split.train.items, split.train.matrix()
-    unseen = exact_ranks(model, split.targets, items=items, exclude=seen)
+    items = split.train.items
+    unseen = exact_ranks(model, split.targets, items=items, exclude=split.train.matrix())
     every = exact_ranks(model, split.targets, items=items)
     about = {
         "hyperparameters": model.hyperparameters,
@@ -61,16 +56,10 @@ def train(
         "versions": _versions(),
         "epochs": epochs,
         "targets_with_ties": int(np.count_nonzero(unseen.ties)),
+        **_against_published(model, split),
     }
-    if split.negatives is not None:
-        users, targets = split.targets
-        # The published negatives of some users hold the target itself.
-        itself = split.negatives == targets[:, None]
-        others = np.where(itself, -np.inf, model.score(users, split.negatives))
-        against = sampled_ranks(model.score(users, targets[:, None])[:, 0], others)
-        about["published_negatives_HR@10"] = round(float((against <= 10).mean()), 4)
     path = folder / f"{dataset}.npz"
-    arrays, before = _read(path)
+    arrays, before = read_rank_file(path) if path.is_file() else ({}, {"recommenders": {}})
     known = {
         "complete": split.train.complete,
         "note": split.train.note,
@@ -79,50 +68,25 @@ def train(
         "items": items,
         "users": split.train.users,
         "training_pairs": len(split.train),
-        "recommenders": {**before.get("recommenders", {}), recommender: about},
+        "recommenders": {**before["recommenders"], recommender: about},
     }
-    arrays |= {
-        "about": np.frombuffer(json.dumps(known).encode(), dtype=np.uint8),
-        "items": np.array(items),
-        "n_seen": items - unseen.items,
-        f"{recommender}_{_ENDS['unseen']}": np.asarray(unseen.ranks, dtype=np.int64),
-        f"{recommender}_{_ENDS['all']}": np.asarray(every.ranks, dtype=np.int64),
-    }
-    write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
+    arrays |= {"items": np.array(items), "n_seen": items - unseen.items}
+    for candidates, found in (("unseen", unseen), ("all", every)):
+        arrays[f"{recommender}_{CANDIDATES[candidates]}"] = np.asarray(found.ranks, dtype=np.int64)
+    write_rank_file(path, arrays, known)
     return path
 
 
-def load_trained(
-    folder: Path, dataset: str, recommender: str, *, candidates: str
-) -> ExactRanks | None:
-    """Return ranks that `train` put into a folder, or None where there are none."""
-    arrays, about = _read(folder / f"{dataset}.npz")
-    name = f"{recommender}_{_ENDS[candidates]}"
-    if name not in arrays:
-        return None
-    ranks = arrays[name].astype(np.int64)
-    sizes = arrays["items"] - arrays["n_seen"]
-    if candidates == "all":
-        sizes = np.full(len(ranks), arrays["items"])
-    return ExactRanks(
-        dataset=dataset,
-        recommender=recommender,
-        candidates=candidates,
-        ranks=ranks,
-        items=sizes.astype(np.int64),
-        complete=about["complete"],
-        note=about["note"],
-        provenance={**about, "recommenders": {recommender: about["recommenders"][recommender]}},
-    )
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arrays of a file of ranks, and what they are about; nothing without a file."""
-    if not path.is_file():
-        return {}, {}
-    with path.open("rb") as file:
-        arrays = read_arrays(file, f"the ranks {path.name}")
-    return arrays, json.loads(arrays["about"].tobytes())
+def _against_published(model: Recommender, split: Split) -> dict[str, float]:
+    """Return the hit rate against the published negatives, where there are some."""
+    if split.negatives is None:
+        return {}
+    users, targets = split.targets
+    # The published negatives of some users hold the target itself.
+    itself = split.negatives == targets[:, None]
+    others = np.where(itself, -np.inf, model.score(users, split.negatives))
+    ranks = sampled_ranks(model.score(users, targets[:, None])[:, 0], others)
+    return {"published_negatives_HR@10": round(float((ranks <= 10).mean()), 4)}
 
 
 def _versions() -> dict[str, str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     options.option("--repeats", "B", "Samples of each table cell.", type=int, default=100),
     options.RNG,
     options.option("--out", "DIR", "Folder of the results.", default="reproduction"),
-    options.option("--workers", "W", "Processes.  [default: one on each core]", type=int),
+    options.option("--workers", "W", "Threads.  [default: one on each core]", type=int),
     examples=(
         "unsample reproduce --dataset ml-1m --out reproduction",
         "unsample reproduce --repeats 20 --workers 1",

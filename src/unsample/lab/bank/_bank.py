@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unsample._archives import read_arrays
+from unsample._archives import read_arrays, write_arrays
 from unsample._checks import IntArray
 from unsample._files import write_atomically
 from unsample.errors import FileError
 from unsample.law import RankGrid, bin_starts
 
-_FORMAT = "unsample rank bank 1"
+_FORMAT = "unsample rank bank 2"
 #: The first ranks stand alone; a bin below them is so much of its rank wide.
 _SINGLE, _RATIO = 128, 0.0125
 
@@ -37,7 +37,6 @@ class RankSet:
     model: str
     candidates: str
     kind: str
-    group: str
     family: str
     items: int
     partial: bool = False
@@ -77,10 +76,9 @@ class RankSet:
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Rank sets, and the source and licence of each data set."""
+    """Rank sets; ``about.toml`` has the source and the licence of each data set."""
 
     sets: tuple[RankSet, ...]
-    sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -91,13 +89,13 @@ class Bank:
     def select(self, **wanted: Any) -> Bank:
         """Return the rank sets whose fields have these values."""
         kept = [s for s in self.sets if all(getattr(s, k) == v for k, v in wanted.items())]
-        return replace(self, sets=tuple(kept))
+        return Bank(tuple(kept))
 
     def add(self, other: Bank) -> Bank:
         """Return both; data sets of ``other`` take the place of those with the same name."""
         names = {each.dataset for each in other}
         kept = [each for each in self if each.dataset not in names]
-        return Bank((*kept, *other.sets), {**self.sources, **other.sources})
+        return Bank((*kept, *other.sets))
 
     def save(self, path: Path) -> None:
         """Write one ``.npz`` file, whole or not at all."""
@@ -105,13 +103,12 @@ class Bank:
             {name: value for name, value in asdict(each).items() if name != "counts"}
             for each in self.sets
         ]
-        text = json.dumps({"format": _FORMAT, "sets": about, "sources": dict(self.sources)})
-        counts = np.concatenate([each.counts for each in self.sets]).astype(np.uint32)
+        text = json.dumps({"format": _FORMAT, "sets": about})
         arrays: dict[str, Any] = {
             "about": np.frombuffer(text.encode(), dtype=np.uint8),
-            "counts": counts,
+            "counts": np.concatenate([each.counts for each in self.sets]).astype(np.uint32),
         }
-        write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
+        write_atomically(path, partial(write_arrays, arrays=arrays))
 
     @classmethod
     def load(cls, path: Path) -> Bank:
@@ -126,7 +123,7 @@ class Bank:
             stop = start + len(grid_of(each["items"]))
             sets.append(RankSet(**each, counts=counts[start:stop]))
             start = stop
-        return cls(tuple(sets), about["sources"])
+        return cls(tuple(sets))
 
 
 def grid_of(items: int) -> RankGrid:

@@ -4,10 +4,16 @@ Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, pla
 ``.gz``); what is missing is downloaded into it.
 """
 
-from unsample.lab.datasets._bundled import CANDIDATES, ExactRanks, bundled_ranks, load_ranks
 from unsample.lab.datasets._files import fetch
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._load import at_hand, load
+from unsample.lab.datasets._ranks import (
+    CANDIDATES,
+    ExactRanks,
+    load_ranks,
+    read_rank_file,
+    write_rank_file,
+)
 from unsample.lab.datasets._registry import names, record
 from unsample.lab.datasets._splits import (
     Split,
@@ -22,13 +28,14 @@ __all__ = [
     "Interactions",
     "Split",
     "at_hand",
-    "bundled_ranks",
     "fetch",
     "leave_published_out",
     "leave_random_out",
     "load",
     "load_ranks",
     "names",
+    "read_rank_file",
     "record",
     "standard_split",
+    "write_rank_file",
 ]

@@ -33,16 +33,13 @@ class Interactions:
     item: IntArray
     users: int
     items: int
-    time: IntArray | None = None
     name: str = ""
     complete: bool = True
     note: str = ""
 
     def distinct(self) -> Interactions:
-        """Return each pair once, its latest row, sorted by user, then item."""
-        keys = self.pair_keys()
-        order = np.lexsort((keys,) if self.time is None else (self.time, keys))
-        return self.select(order[np.diff(keys[order], append=-1) != 0])
+        """Return each pair once, sorted by user, then item."""
+        return self.select(np.unique(self.pair_keys(), return_index=True)[1])
 
     def __len__(self) -> int:
         return len(self.user)
@@ -64,8 +61,7 @@ class Interactions:
 
     def select(self, rows: npt.NDArray[Any]) -> Interactions:
         """Return the given rows (a mask or positions); the ids and their ranges stay."""
-        time = None if self.time is None else self.time[rows]
-        return replace(self, user=self.user[rows], item=self.item[rows], time=time)
+        return replace(self, user=self.user[rows], item=self.item[rows])
 
     def __repr__(self) -> str:
         parts = [f"{self.users:,} users", f"{self.items:,} items", f"{len(self):,} pairs"]

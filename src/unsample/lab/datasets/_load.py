@@ -18,8 +18,8 @@ from unsample.lab.datasets._files import locate, read_verified
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._registry import Record, Source, record
 
-#: The rows of a file, in its order: ``user``, ``item``, and maybe ``time``.
-Columns: TypeAlias = dict[str, IntArray]
+#: Users and items of the rows of a file, in its order.
+Pairs: TypeAlias = tuple[IntArray, IntArray]
 
 _TO_SPACES = bytes(byte if byte in b"0123456789." else ord(" ") for byte in range(256))
 
@@ -41,15 +41,13 @@ def load(name: str) -> Interactions:
     """
     dataset = record(name)
     source = at_hand(name) or dataset.sources[0]
-    parts = [_rows(dataset, file) for file in source.files]
-    shared = set.intersection(*map(set, parts))
-    rows = {column: np.concatenate([part[column] for part in parts]) for column in shared}
-    if source.users is not None:
-        kept = rows["user"] < source.users
-        rows = {column: values[kept] for column, values in rows.items()}
+    parts = [_pairs(dataset, file) for file in source.files]
+    user, item = (np.concatenate(column) for column in zip(*parts, strict=True))
+    users = source.users or dataset.users
     every = Interactions(
-        **rows,
-        users=source.users or dataset.users,
+        user[user < users],
+        item[user < users],
+        users=users,
         items=dataset.items,
         name=name,
         complete=source.complete,
@@ -61,9 +59,9 @@ def load(name: str) -> Interactions:
 def load_published_test(name: str) -> tuple[IntArray, IntArray, IntArray | None]:
     """Return users, their held-out items, and the negatives if they are on this machine."""
     dataset = record(name)
-    rows = _rows(dataset, dataset.test)
-    order = np.argsort(rows["user"], kind="stable")
-    user, item = rows["user"][order], rows["item"][order]
+    user, item = _pairs(dataset, dataset.test)
+    order = np.argsort(user, kind="stable")
+    user, item = user[order], item[order]
     file = dataset.files.get(dataset.negatives)
     if file is None or locate(name, file) is None:
         return user, item, None
@@ -71,12 +69,12 @@ def load_published_test(name: str) -> tuple[IntArray, IntArray, IntArray | None]
     return user, item, negatives[np.argsort(users, kind="stable")]
 
 
-def _rows(dataset: Record, name: str) -> Columns:
+def _pairs(dataset: Record, name: str) -> Pairs:
     file = dataset.files[name]
     return READERS[file.format](read_verified(dataset.name, file))
 
 
-# -- the original formats: bytes in, columns out ------------------------------------------------
+# -- the original formats: bytes in, pairs out --------------------------------------------------
 
 
 def _read_negatives(content: bytes) -> tuple[IntArray, IntArray]:
@@ -85,46 +83,39 @@ def _read_negatives(content: bytes) -> tuple[IntArray, IntArray]:
     return table[:, 0], table[:, 2:]
 
 
-def _read_movielens(content: bytes) -> Columns:
+def _read_movielens(content: bytes) -> Pairs:
     """Read ``UserID::MovieID::Rating::Timestamp``, numbering ids by first appearance.
 
     That is the numbering of the published split of Neural Collaborative Filtering.
     """
-    user, item, _, time = _numbers(content).reshape(-1, 4).T
-    return {"user": _by_appearance(user), "item": _by_appearance(item), "time": time}
+    user, item = _read_ratings(content)
+    return _by_appearance(user), _by_appearance(item)
 
 
-def _read_ratings(content: bytes) -> Columns:
+def _read_ratings(content: bytes) -> Pairs:
     """Read user, item, rating and time, separated by tabs."""
-    user, item, _, time = _numbers(content).reshape(-1, 4).T
-    return {"user": user, "item": item, "time": time}
+    user, item, _, _ = _numbers(content).reshape(-1, 4).T
+    return user, item
 
 
-def _read_implicit(content: bytes) -> Columns:
-    """Read the same layout where every rating is 1 and every time is 0: neither tells anything."""
-    rows = _read_ratings(content)
-    return {"user": rows["user"], "item": rows["item"]}
-
-
-def _read_lists(content: bytes) -> Columns:
+def _read_lists(content: bytes) -> Pairs:
     """Read one line for each user: how many items, then the items."""
     lists = [_numbers(line)[1:] for line in content.splitlines()]
     sizes = [len(each) for each in lists]
-    return {"user": np.repeat(np.arange(len(lists)), sizes), "item": np.concatenate(lists)}
+    return np.repeat(np.arange(len(lists)), sizes), np.concatenate(lists)
 
 
-def _read_arrays(content: bytes) -> Columns:
+def _read_arrays(content: bytes) -> Pairs:
     """Read the arrays ``user`` and ``item`` of a NumPy archive."""
     arrays = read_arrays(io.BytesIO(content), "the arrays user and item")
-    return {name: arrays[name].astype(np.int64) for name in ("user", "item")}
+    return arrays["user"].astype(np.int64), arrays["item"].astype(np.int64)
 
 
 #: Readers by the name of their format in the registry.
-READERS: Mapping[str, Callable[[bytes], Columns]] = MappingProxyType(
+READERS: Mapping[str, Callable[[bytes], Pairs]] = MappingProxyType(
     {
         "movielens": _read_movielens,
         "ratings": _read_ratings,
-        "implicit": _read_implicit,
         "lists": _read_lists,
         "arrays": _read_arrays,
     }

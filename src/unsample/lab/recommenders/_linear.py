@@ -12,13 +12,7 @@ from unsample._checks import IntArray
 from unsample._progress import Progress
 from unsample._threads import one_thread
 from unsample.designs import ItemItemScores
-from unsample.lab.recommenders._base import (
-    LOWEST,
-    Fitted,
-    Recommender,
-    Scores,
-    Weights,
-)
+from unsample.lab.recommenders._base import LOWEST, Fitted, Recommender, Scores, Weights
 
 if TYPE_CHECKING:
     import scipy.sparse

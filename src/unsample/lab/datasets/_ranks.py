@@ -1,0 +1,96 @@
+"""Exact ranks of recommenders, one file a data set: those that ship, and those trained here.
+
+``NAME.npz`` holds ``items`` (N), ``n_seen`` (training items of each target's user), ranks
+``MODEL_1`` with training items excluded and ``MODEL_0`` with them kept, and ``about``: JSON that
+says where they come from.
+
+No interaction can be read off the ranks that ship: a rank names neither the user nor the item, and
+the users stand in a shuffled order (the same for all recommenders of a data set, so that they can
+be compared user by user). ``tools/make_data.py`` puts them together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unsample._archives import read_arrays, write_arrays
+from unsample._checks import IntArray, check_choice
+from unsample._files import write_atomically
+from unsample.errors import DatasetError, FileError
+from unsample.lab.datasets._registry import names
+
+#: Training items excluded from the candidates, or kept as in Jin et al., AAAI 2021; and the end of
+#: an array's name.
+CANDIDATES = {"unseen": "1", "all": "0"}
+
+
+@dataclass(frozen=True, eq=False)
+class ExactRanks:
+    """Global ranks of one recommender on one data set, and where they come from.
+
+    ``candidates`` is ``"unseen"`` where a user's training items were excluded and ``"all"`` where
+    they were kept. ``items`` is each target's own N, which differs by user where they are excluded.
+    """
+
+    dataset: str
+    recommender: str
+    candidates: str
+    ranks: IntArray = field(repr=False)
+    items: IntArray = field(repr=False)
+    provenance: Mapping[str, Any] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+
+def load_ranks(
+    dataset: str, recommender: str, *, candidates: str = "unseen", folder: Path | None = None
+) -> ExactRanks:
+    """Load the shipped ranks of a recommender on a data set, among unseen or among all items.
+
+    With ``folder``, load those that ``python -m unsample.lab train`` put there.
+
+    >>> ranks = load_ranks("ml-1m", "ease", candidates="all")
+    >>> len(ranks), int(ranks.items.max())
+    (6040, 3706)
+    """
+    check_choice("dataset", dataset, names(), error=DatasetError)
+    check_choice("candidates", candidates, CANDIDATES, error=DatasetError)
+    shipped = Path(str(files("unsample.lab.datasets") / "bundled"))
+    arrays, about = read_rank_file((folder or shipped) / f"{dataset}.npz")
+    made = about["recommenders"]
+    check_choice("recommender", recommender, made, error=DatasetError)
+    items = np.full(len(arrays["n_seen"]), arrays["items"], dtype=np.int64)
+    if candidates == "unseen":
+        items -= arrays["n_seen"]
+    return ExactRanks(
+        dataset=dataset,
+        recommender=recommender,
+        candidates=candidates,
+        ranks=arrays[f"{recommender}_{CANDIDATES[candidates]}"].astype(np.int64),
+        items=items,
+        provenance={**about, "recommenders": {recommender: made[recommender]}},
+    )
+
+
+def read_rank_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arrays of a file of ranks, and what they are about."""
+    if not path.is_file():
+        raise FileError(f"there must be a file of ranks {str(path)!r}; train a recommender first")
+    with path.open("rb") as file:
+        arrays = read_arrays(file, f"the ranks {path.name}")
+    return arrays, json.loads(arrays.pop("about").tobytes())
+
+
+def write_rank_file(path: Path, arrays: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Write a file of ranks, whole or not at all."""
+    text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    write_atomically(path, partial(write_arrays, arrays={"about": text, **arrays}))
