@@ -74,7 +74,7 @@ _NO_OPTION = {
     "estimate": {"ranks": "FILE", "users": "a column", "read": "--column, --rows, --ties, --rng"},
     "compare": {"models": "FILE", "users": "a column", "read": "--column, --rows, --ties, --rng"},
     "published": {},
-    "plan": {},
+    "plan": {"pilot": "a distribution, of Python"},
     "audit": {"columns": "--column, once for each"},
 }
 _READER = {"files", "rows", "ties", "column", "rng", "sampled", "print_sql"}
@@ -251,7 +251,7 @@ def test_tables_for_papers_pages_and_plots(ranks, run, tmp_path):
     assert r"\toprule" in run("estimate", ranks, *CALL, "--latex")[1]
     assert "| metric |" in run("estimate", ranks, *CALL, "--markdown")[1]
     page, plot = tmp_path / "page.html", tmp_path / "plot.svg"
-    for name in ("plan", "published"):
+    for name in ("compare", "published"):
         code, _, err = run(*SHORT[name], "--html", page, "--plot", plot, "-q")
         assert (code, err) == (0, "")
         assert page.read_bytes().startswith(b"<!DOCTYPE html>")
@@ -286,7 +286,6 @@ BAD_CALLS = {
     ("published", "A:HR@10=0.7", "HR@10=0.8", *_PAPER): "must all have a name",
     ("published", "A:3:HR@1=0.7", "A:4:HR@2=0.8", *_PAPER): "one sample size, got 3 and 4",
     ("published", "HR@1=0.7", *_PAPER[:2], *_PAPER[4:]): "--sampled must be given",
-    ("plan", "--items", 500, "--users", 10, "--sampled", 3): "without such a file; leave it out",
     ("plan", "--items", 500): "Missing option '--users'; see unsample plan --help",
     ("nonsense",): "there is no verb 'nonsense'",
     ("estimat",): "(did you mean estimate?); see unsample --help",

@@ -369,7 +369,6 @@ PLOTS = {
     "plot_distribution": "methods",
     "plot_estimates": "methods",
     "plot_metric_curve": "methods",
-    "plot_plan": "plan",
 }
 
 
@@ -427,4 +426,4 @@ def test_what_cannot_be_plotted_is_refused(tmp_path):
     with pytest.raises(InputError, match="must have a chart"):
         show.write_plot(pages.result("audit"), tmp_path / "plot.svg")
     with pytest.raises(FileError, match="ending of the plot's name"):
-        show.write_plot(pages.result("plan"), tmp_path / "plot.gif")
+        show.write_plot(pages.result("compare"), tmp_path / "plot.gif")

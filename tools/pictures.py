@@ -20,7 +20,7 @@ from unsample.lab.datasets import load_ranks
 from unsample.law import RankGrid, draw_sampled_ranks
 from unsample.prior import KINDS, shipped
 from unsample.prior._shapes import shapes_on
-from unsample.show import plot_across, plot_metric_curve, plot_plan
+from unsample.show import plot_across, plot_metric_curve
 
 RECOMMENDERS = {
     "ease": "EASE",
@@ -135,12 +135,6 @@ def what_can_be_known() -> None:
     figure.savefig(FOLDER / "what-can-be-known.svg", metadata=METADATA)
 
 
-def cost_of_designs() -> None:
-    """Draw the half-width of each design's interval against its cost."""
-    ax = plot_plan(unsample.plan(items=25_815, users=25_677))
-    ax.figure.savefig(FOLDER / "plan.svg", metadata=METADATA)
-
-
 def from_printed_numbers() -> None:
     """Draw what four printed numbers tell about the whole curve."""
     printed = {"HR@1": "0.226", "HR@5": "0.562", "HR@10": "0.710", "NDCG@10": "0.448"}
@@ -247,7 +241,6 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     problem()
     what_can_be_known()
-    cost_of_designs()
     from_printed_numbers()
     what_was_learned()
     negatives_of_graphs()

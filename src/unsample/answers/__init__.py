@@ -1,7 +1,7 @@
 """The functions that answer questions, from `estimate` to `audit`, and their results."""
 
 from unsample.answers._across import LIKE, THESE, Across, MeanStanding
-from unsample.answers._audit import Audit, audit
+from unsample.answers._audit import Audit, Finding, audit
 from unsample.answers._compare import compare
 from unsample.answers._comparison import Comparison, Standing
 from unsample.answers._estimate import (
@@ -14,7 +14,6 @@ from unsample.answers._evaluate import estimates_of, evaluate
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import exact
 from unsample.answers._gate import Gate
-from unsample.answers._lists import Finding
 from unsample.answers._notes import Note
 from unsample.answers._plan import plan
 from unsample.answers._planned import Plan

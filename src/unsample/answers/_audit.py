@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import as_index, as_integer_array, check_integer
 from unsample._gone import refuses_gone
-from unsample.answers._lists import Finding, Lists
-from unsample.answers._notes import Note
+from unsample.answers._lists import Lists, Tested
 from unsample.answers._result import Result, percent
 from unsample.bounds import holm
 from unsample.designs import Excluded, as_excluded
@@ -23,10 +22,25 @@ from unsample.tables import is_table, read_pairs
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+#: A word and a sentence.
+Answer: TypeAlias = tuple[str, str]
+#: The level of all tests of an audit together.
+_ALPHA = 0.05
 #: Chances that vary by less (coefficient of variation) are as good as equal, however certain it is.
-NEARLY = 0.05
+_NEARLY = 0.05
 #: Each item has a counter of its own.
 _LARGEST_CATALOGUE = 10**8
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One question about negatives, its answer in a word and in a sentence."""
+
+    question: str
+    answer: str
+    sentence: str
+    #: Of the test behind it, corrected for the number of tests.
+    p_value: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,8 +56,6 @@ class Audit(Result):
     targets: int
     #: The fewest and the most negatives of a target.
     sampled: tuple[int, int]
-    #: ``"uniform"``, ``"other"``, or ``"unknown"`` (a single list, or lists of all items).
-    law: str
     findings: tuple[Finding, ...]
     call: str | None
     advice: str
@@ -51,17 +63,9 @@ class Audit(Result):
     def __getitem__(self, question: str) -> Finding:
         return {finding.question: finding for finding in self.findings}[question]
 
-    @property
-    def notes(self) -> tuple[Note, ...]:  # type: ignore[override]
-        """Return the findings that break what `estimate` assumes."""
-        broken = (finding for finding in self.findings if finding.concern)
-        return tuple(Note(finding.question, finding.sentence) for finding in broken)
-
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
-        sampled = list(dict.fromkeys(self.sampled))
-        found = {"sampled": sampled[0] if len(sampled) == 1 else sampled, "findings": self.rows()}
-        return {**vars(self), **found, "warnings": list(self.warnings)}
+        return {**vars(self), "sampled": list(self.sampled), "findings": self.rows()}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each finding."""
@@ -98,8 +102,8 @@ def audit(
 
     >>> lists = np.random.default_rng(0).integers(1000, size=(500, 50))
     >>> result = audit(lists, items=1000)
-    >>> result.law, result["replacement"].answer
-    ('uniform', 'with')
+    >>> result["uniform"].answer, result["replacement"].answer
+    ('yes', 'with')
     >>> result.call
     'unsample.estimate(ranks, items=1000, sampled=50)'
     """
@@ -185,114 +189,99 @@ def _matrix(name: str, rows: npt.NDArray[np.intp], values: Any, size: int, items
 
 def _conclude(lists: Lists) -> Audit:
     """Ask each question, correct for their number, and put the answers into words."""
-    shared = lists.shared()
+    again = lists.shared()
     # Lists that are the same were drawn once.
-    once = lists.distinct() if shared is not None and shared.surprises else lists
-    uniform = once.uniform()
-    uneven = uniform.surprises and _variation(uniform) >= NEARLY
-    repeats = once.replacement(once.coincidences() if uneven else None)
-    asked = (uniform, repeats, shared, lists.left_out())
-    tests = [each for each in asked if each is not None]
-    corrected = holm([each.p_value for each in tests])
-    findings = {
-        each.question: _answered(replace(each, p_value=p_value), lists, once)
-        for each, p_value in zip(tests, corrected, strict=True)
+    once = lists.distinct() if again is not None and again.p_value < _ALPHA else lists
+    asked = {
+        "uniform": once.uniform(),
+        "replacement": once.replacement(),
+        "shared lists": again,
+        "seen items": lists.left_out(),
     }
-    law = {"no": "other", "cannot tell": "unknown"}.get(findings["uniform"].answer, "uniform")
-    answers = {question: each.answer for question, each in findings.items()}
-    call, advice = _advice(answers, lists)
+    tests = {question: test for question, test in asked.items() if test is not None}
+    corrected = holm([test.p_value for test in tests.values()])
+    findings = []
+    for (question, test), p_value in zip(tests.items(), corrected, strict=True):
+        answer, sentence = _ANSWERS[question](test, p_value < _ALPHA, lists, once)
+        findings.append(Finding(question, answer, sentence, p_value))
+    call, advice = _advice({each.question: each.answer for each in findings}, lists)
     sampled = int(lists.sizes.min()), int(lists.sizes.max())
-    found = tuple(findings.values())
-    return Audit(lists.items, len(lists.sizes), sampled, law, found, call, advice)
+    return Audit(lists.items, len(lists.sizes), sampled, tuple(findings), call, advice)
 
 
-def _variation(uniform: Finding) -> float:
-    """Return by how much the chances of items vary, relative to their mean."""
-    return math.sqrt(max(uniform.value / max(uniform.expected, 1e-300) - 1.0, 0.0))
+def _on_chances(test: Tested, surprising: bool, _: Lists, once: Lists) -> Answer:
+    """Say how equal the chances of items are."""
+    if not once.telling:
+        return (
+            "cannot tell",
+            "A single list, or lists of all items, cannot tell the chances of items.",
+        )
+    if not surprising:
+        return "yes", "All candidates were drawn equally often, up to chance."
+    if test.value < test.expected:
+        return (
+            "too even",
+            "Items were drawn more evenly than by chance: lists are no own draws.",
+        )
+    variation = math.sqrt(test.value / max(test.expected, 1e-300) - 1.0)
+    text = f"Chances of items vary by {percent(variation)} (coefficient of variation)"
+    if variation < _NEARLY:
+        return "nearly", f"{text}: too little to matter."
+    never, by_chance = int((once.counts == 0).sum()), np.exp(-once.by_item(once.rate)).sum()
+    return "no", f"{text}; {never:,} items were never drawn instead of {by_chance:,.0f}."
 
 
-def _answered(test: Finding, lists: Lists, once: Lists) -> Finding:
-    """Return a test with its answer in words."""
-    if test.question == "uniform":
-        return _on_chances(test, lists, once)
-    if test.question == "replacement":
-        return _on_repeats(test)
-    return _on_seen(test) if test.question == "seen items" else _on_sharing(test, lists, once)
+def _on_repeats(test: Tested, surprising: bool, *_: Lists) -> Answer:
+    """Say whether an item may come twice in a list."""
+    if test.value:
+        return "with", f"{test.value:,.0f} pairs of equal items stand in one list."
+    text = f"No list has an item twice, where about {test.expected:,.1f} pairs would be by chance"
+    if surprising:
+        return "without", f"{text}."
+    return "cannot tell", f"{text}: lists are too short to tell, and it hardly matters."
 
 
-def _on_sharing(test: Finding, lists: Lists, once: Lists) -> Finding:
+def _on_sharing(_: Tested, surprising: bool, lists: Lists, once: Lists) -> Answer:
     """Say whether each target has a list of its own."""
-    if once is lists:
-        return test.says("own", "Each target has negatives of its own.")
+    if not surprising:
+        return "own", "Each target has negatives of its own."
     total, distinct = len(lists.sizes), len(once.sizes)
     if distinct == 1:
-        text = f"All {total:,} targets share one list of negatives."
-        return test.says("one list", text, concern=True)
-    text = f"Only {distinct:,} of {total:,} lists differ: targets share lists."
-    return test.says("some", text, concern=True)
+        return "one list", f"All {total:,} targets share one list of negatives."
+    return "some", f"Only {distinct:,} of {total:,} lists differ: targets share lists."
 
 
-def _on_seen(test: Finding) -> Finding:
+def _on_seen(test: Tested, surprising: bool, *_: Lists) -> Answer:
     """Say whether seen items were left out."""
     text = f"{test.value:,.0f} negatives are items that their user has seen"
-    if not test.surprises:
-        return test.says("kept" if test.value else "cannot tell", f"{text}, as many as by chance.")
+    if not surprising:
+        answer = "kept" if test.value else "cannot tell"
+        return answer, f"{text}, as many as by chance."
     text += f", where about {test.expected:,.0f} would be by chance: "
     if not test.value:
-        return test.says("left out", f"{text}seen items were left out.")
-    return test.says("partly left out", f"{text}only some seen items were left out.", concern=True)
+        return "left out", f"{text}seen items were left out."
+    return "partly left out", f"{text}only some seen items were left out."
 
 
-def _on_chances(test: Finding, lists: Lists, once: Lists) -> Finding:
-    """Say how equal the chances of items are, and where the drawn ones are."""
-    if len(once.sizes) < 2 or (once.sizes >= once.candidates - 1.0).all():
-        text = "A single list, or lists of all items, cannot tell the chances of items."
-        return test.says("cannot tell", text)
-    if not test.surprises:
-        return test.says("yes", "All candidates were drawn equally often, up to chance.")
-    if test.value < test.expected:
-        text = "Items were drawn more evenly than by chance: lists depend on each other."
-        return test.says("too even", text, concern=True)
-    text = f"Chances of items vary by {percent(_variation(test))} (coefficient of variation)"
-    if _variation(test) < NEARLY:
-        return test.says("nearly", f"{text}: too little to matter.")
-    along = {"item number": np.arange(once.items, dtype=np.float64)}
-    if lists.seen is not None:
-        along["popularity"] = np.asarray(lists.seen.sum(axis=0), dtype=np.float64)
-    usual = once.by_item(once.rate)
-    means = "; the mean ".join(
-        f"{name} is {once.counts @ values / once.counts.sum():,.1f} instead of "
-        f"{usual @ values / usual.sum():,.1f}"
-        for name, values in along.items()
-    )
-    never, by_chance = int((once.counts == 0).sum()), float(np.exp(-usual).sum())
-    text = f"{text}. The mean {means}; {never:,} items were never drawn instead of {by_chance:,.0f}"
-    return test.says("no", f"{text}.", concern=True)
-
-
-def _on_repeats(test: Finding) -> Finding:
-    """Say whether an item may come twice in a list."""
-    if not test.value:
-        chance = "less than 0.001" if test.p_value < 0.001 else f"{test.p_value:.3f}"
-        text = f"No list has an item twice; with replacement that had a probability of {chance}"
-        if test.surprises:
-            return test.says("without", f"{text}.")
-        text += ": lists are too short to tell, and it hardly matters."
-        return test.says("cannot tell", text)
-    return test.says("with", f"{test.value:,.0f} pairs of equal items stand in one list.")
+#: How each question is answered: from its test, whether chance hardly gives that, and the lists,
+#: all of them and those that differ.
+_ANSWERS: dict[str, Callable[[Tested, bool, Lists, Lists], Answer]] = {
+    "uniform": _on_chances,
+    "replacement": _on_repeats,
+    "shared lists": _on_sharing,
+    "seen items": _on_seen,
+}
 
 
 def _advice(answers: dict[str, str], lists: Lists) -> tuple[str | None, str]:
     """Return the call that fits, or None, and what to do."""
     if answers["uniform"] == "no":
-        text = (
+        return None, (
             "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
             "share of the draws is above the target, not how many items are. Evaluate the model "
-            "(unsample.evaluate), or draw uniformly and rank again."
+            "(unsample.evaluate), or draw uniformly and rank again. If items that users have seen "
+            "were left out, give exclude; if items are no candidates, audit without them."
         )
-        if lists.seen is None:
-            text += " If items that users have seen were left out, give exclude and audit again."
-        return None, text + " If items that were never drawn are no candidates, audit without them."
     options, notes = [f"items={lists.items}", f"sampled={lists.sizes[0]}"], []
     if lists.sizes.min() < lists.sizes.max():
         options[1] = "sampled=sizes"
@@ -307,8 +296,6 @@ def _advice(answers: dict[str, str], lists: Lists) -> tuple[str | None, str]:
         notes.append("seen is how many items the user of each target has seen")
     if answers.get("shared lists") in ("one list", "some"):
         options.append('negatives="shared"')
-    if answers.get("shared lists") == "some":
-        notes.append("targets of one batch depend on each other, so intervals are bounds")
     text = "; ".join(["Estimate with the call below", *notes]) + "."
     if answers["uniform"] == "cannot tell":
         text += " These lists cannot show that they were drawn uniformly."

@@ -1,13 +1,11 @@
-"""A guess of P(R): a power law, or what a pilot shows."""
+"""A guess of P(R): a power law, or what a pilot showed."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from unsample import estimators as _estimators
-from unsample._checks import FloatArray, IntArray, as_integer_array, check_real
-from unsample.errors import InputError, RankError
+from unsample._checks import FloatArray, IntArray, check_real
+from unsample.errors import InputError
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankDistribution, RankGrid, mean_over
 
@@ -56,29 +54,21 @@ def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistributio
     return RankDistribution(grid, mass(high)), text
 
 
-def from_pilot(
-    pilot: RankCounts | RankDistribution | npt.ArrayLike, items: int, k: int
-) -> tuple[RankDistribution, str]:
-    """Return P(R) of sampled ranks (fitted by `mle`) or of ranks among all items, and a text."""
-    if isinstance(pilot, RankDistribution):
-        found, text = pilot, "the given P(R)"
-    elif isinstance(pilot, RankCounts):
-        found = _estimators.MLE().fit(pilot, cutoffs=[k])
-        text = f"P(R) fitted to a pilot of {pilot.total:,} sampled ranks"
-    else:
-        ranks = as_integer_array("pilot", pilot, hint="ranks among all items start at 1")
-        if ranks.size == 0:
-            raise RankError("pilot must hold at least one rank, got none")
-        found = RankDistribution.from_ranks(ranks, items=items)
-        text = f"a pilot of {len(ranks):,} ranks among all items"
-    if found.items != items:
+def from_pilot(pilot: RankDistribution, items: int, k: int) -> tuple[RankDistribution, str]:
+    """Return a P(R) that is known, on the grid of a plan, and a text."""
+    if not isinstance(pilot, RankDistribution):
         raise InputError(
-            f"pilot must rank among items = {items}, got one among {found.items} items"
+            f"pilot must be a RankDistribution, got {type(pilot).__name__}; such as "
+            "unsample.estimate(...).distribution()"
+        )
+    if pilot.items != items:
+        raise InputError(
+            f"pilot must rank among items = {items}, got one among {pilot.items} items"
         )
     grid = RankGrid.coarse(items, cutoffs=[k])
     # Some estimators give bins a negative mass.
-    mass = np.maximum(np.diff(found.cdf(grid.high), prepend=0.0), 0.0)
-    return RankDistribution(grid, mass / mass.sum()), text
+    mass = np.maximum(np.diff(pilot.cdf(grid.high), prepend=0.0), 0.0)
+    return RankDistribution(grid, mass / mass.sum()), "the P(R) of a pilot"
 
 
 def draw_ranks(guess: RankDistribution, size: int, rng: np.random.Generator) -> IntArray:

@@ -9,8 +9,7 @@ well as for many.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,36 +18,13 @@ from unsample._checks import FloatArray, IntArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-#: The level of all tests of an audit together.
-ALPHA = 0.05
-#: Shorter lists are often the same by chance.
-_LONG_LIST = 5
 
+class Tested(NamedTuple):
+    """What was counted, its mean if lists are own, uniform draws of all items, and the p-value."""
 
-@dataclass(frozen=True)
-class Finding:
-    """One question, its answer, and the test behind it."""
-
-    question: str
-    #: What ``value`` is; ``expected`` is its mean if lists are own, uniform draws of all items.
-    statistic: str
     value: float
     expected: float
-    #: Corrected for the number of tests.
     p_value: float
-    answer: str = ""
-    sentence: str = ""
-    #: Whether it breaks what `estimate` assumes, unless the call states it.
-    concern: bool = False
-
-    @property
-    def surprises(self) -> bool:
-        """Return whether chance hardly gives this value."""
-        return self.p_value < ALPHA
-
-    def says(self, answer: str, sentence: str, *, concern: bool = False) -> Finding:
-        """Return the finding with its answer."""
-        return replace(self, answer=answer, sentence=sentence, concern=concern)
 
 
 class Lists:
@@ -89,13 +65,12 @@ class Lists:
         _, first = np.unique(self.drawn @ marks, return_index=True)
         return Lists(self.drawn[np.sort(first)])
 
-    def coincidences(self) -> float:
-        """Return which share of the pairs of draws of different lists is of the same item."""
-        pairs = float(self.sizes.sum()) ** 2 - float((self.sizes.astype(float) ** 2).sum())
-        equal = float((self.counts**2).sum()) - float((self.drawn.data.astype(float) ** 2).sum())
-        return equal / pairs if pairs > 0.0 else 0.0
+    @property
+    def telling(self) -> bool:
+        """Return whether lists tell the chances of items: there are several, and not of all."""
+        return len(self.sizes) > 1 and bool((self.sizes < self.candidates - 1.0).any())
 
-    def uniform(self) -> Finding:
+    def uniform(self) -> Tested:
         """Test whether all candidates have equal chances, by coincidences between lists.
 
         They are the squares of count minus expectation, added up, less the parts of single lists:
@@ -109,23 +84,19 @@ class Lists:
         one, two, three = (self.by_item(v**power) for power in (1, 2, 3))
         variance = 0.5 * float((one**2 - two).sum())
         third = float((one**3 - 3.0 * one * two + 2.0 * three).sum()) + variance
-        p_value = two_sided(mean + excess, mean, variance, third)
-        if len(self.sizes) < 2 or (self.sizes >= self.candidates - 1.0).all():
-            p_value = 1.0
-        return Finding("uniform", "coincidences", mean + excess, mean, p_value)
+        p_value = two_sided(mean + excess, mean, variance, third) if self.telling else 1.0
+        return Tested(mean + excess, mean, p_value)
 
-    def replacement(self, coincide: float | None) -> Finding:
+    def replacement(self) -> Tested:
         """Test whether an item may come twice: how likely it is that none does.
 
-        ``coincide`` is how often draws are of the same item, where chances are not equal.
+        Where chances are not equal, it is less likely than this.
         """
-        chance = 1.0 / self.candidates if coincide is None else coincide
-        expected = float((0.5 * self.sizes * (self.sizes - 1.0) * chance).sum())
+        expected = float((0.5 * self.sizes * (self.sizes - 1.0) / self.candidates).sum())
         found = float(self.pairs.sum())
-        p_value = 1.0 if found else math.exp(-expected)
-        return Finding("replacement", "equal pairs", found, expected, p_value)
+        return Tested(found, expected, 1.0 if found else math.exp(-expected))
 
-    def left_out(self) -> Finding | None:
+    def left_out(self) -> Tested | None:
         """Test whether fewer draws are of seen items than by chance."""
         from scipy.special import gammaincc
 
@@ -134,17 +105,16 @@ class Lists:
         expected = float((self.seen.sum(axis=1) / self.items * self.sizes).sum())
         found = float(self.drawn.multiply(self.seen).sum())
         p_value = float(gammaincc(found + 1.0, expected)) if expected > 0.0 else 1.0
-        return Finding("seen items", "draws", found, expected, p_value)
+        return Tested(found, expected, p_value)
 
-    def shared(self) -> Finding | None:
-        """Test whether more lists come again than by chance; None if they are too short to tell."""
+    def shared(self) -> Tested | None:
+        """Test whether more lists come again than by chance; None if all are of all items."""
         from scipy.special import gammainc, gammaln
 
         distinct = self.distinct()
-        least = 1 if len(distinct.sizes) == 1 else _LONG_LIST
         sizes, times = np.unique(self.sizes, return_counts=True)
-        long = (sizes >= least) & (sizes < self.items - 1)
-        sizes, times = sizes[long], times[long]
+        partial = sizes < self.items - 1
+        sizes, times = sizes[partial], times[partial]
         if int(times.sum()) < 2:
             return None
         # Lists without repeats, of items that are likely, are equal most often.
@@ -153,8 +123,13 @@ class Lists:
         chance = np.exp(np.minimum(orders - gammaln(number + 1.0), 0.0))
         expected = float((0.5 * times * (times - 1.0) * chance).sum())
         found = float(times.sum() - np.isin(distinct.sizes, sizes).sum())
-        p_value = float(gammainc(found, expected)) if found else 1.0
-        return Finding("shared lists", "lists used again", found, expected, p_value)
+        return Tested(found, expected, float(gammainc(found, expected)) if found else 1.0)
+
+    def coincidences(self) -> float:
+        """Return which share of the pairs of draws of different lists is of the same item."""
+        pairs = float(self.sizes.sum()) ** 2 - float((self.sizes.astype(float) ** 2).sum())
+        equal = float((self.counts**2).sum()) - float((self.drawn.data.astype(float) ** 2).sum())
+        return equal / pairs if pairs > 0.0 else 0.0
 
 
 def two_sided(value: float, mean: float, variance: float, third: float) -> float:

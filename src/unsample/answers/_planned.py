@@ -26,7 +26,7 @@ class Outcome:
     #: The smallest difference of two models that is told apart, if each is evaluated so.
     smallest_difference: float
     #: Whether it does what was asked for.
-    enough: bool = False
+    enough: bool
 
     @property
     def name(self) -> str:
@@ -61,21 +61,16 @@ class Plan(Result):
     error: float
     #: The difference of two models that should be told apart, if that was asked for.
     difference: float | None
-    #: How many users it would take, if the full rankings of all users do not tell it apart.
-    users_needed: int | None
     #: The scores that may be asked for, if that was stated.
     allowed: int | None
     #: Each design within the allowed scores, or at the cost that it needs.
     outcomes: tuple[Outcome, ...]
-    #: Each design at growing costs, for a plot.
-    curves: tuple[Outcome, ...]
 
     @property
     def best(self) -> Outcome:
         """Return the design to use: the narrowest within a budget, else the cheapest that will do.
 
-        Each design is at the cost that it needs if no budget was stated; a fixed sample may not
-        reach the precision.
+        A fixed sample may not do, and the others always do.
         """
         if self.allowed is not None:
             return min(self.outcomes, key=lambda each: (each.half_width, each.cost))
@@ -86,11 +81,6 @@ class Plan(Result):
     def budget(self) -> int:
         """Return how many scores to allow for the recommended design."""
         return self.best.budget if self.allowed is None else self.allowed
-
-    @property
-    def smallest_difference(self) -> float:
-        """Return the smallest difference of two models that the recommended design tells apart."""
-        return self.best.smallest_difference
 
     @property
     def full(self) -> float:
@@ -110,39 +100,35 @@ class Plan(Result):
         )
         if best.users < self.users:
             text += f" Evaluate {best.users:,} of the {self.users:,} users, drawn at random."
-        if self.difference is not None and self.users_needed is None:
+        if self.difference is not None:
             text += f" It tells apart two models that differ by {best.smallest_difference:.4g}."
-        if self.users_needed is not None:
-            text += (
-                " Not even full rankings of these users tell apart two models that differ by "
-                f"{self.difference:.4g}, unpaired: that takes about {self.users_needed:,} users."
-            )
         return text
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
-        asked = ("items", "users", "guess", "value", "error", "difference")
         return {
             "metric": self.metric.name,
-            **{name: getattr(self, name) for name in asked},
-            "users_needed": self.users_needed,
+            "items": self.items,
+            "users": self.users,
+            "guess": self.guess,
+            "value": self.value,
+            "error": self.error,
+            "difference": self.difference,
             "budget": self.budget,
-            "smallest_difference": self.smallest_difference,
             "designs": self.rows(),
-            "curves": [self._row(outcome) for outcome in self.curves],
             "recommended": self.best.name,
             "recommendation": self.recommendation,
         }
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each design."""
-        return [self._row(outcome) for outcome in self.outcomes]
-
-    def _row(self, outcome: Outcome) -> dict[str, Any]:
         names = ("setting", "users", "budget", "cost", "half_width", "smallest_difference")
-        return {
-            "design": outcome.name,
-            **{name: getattr(outcome, name) for name in names},
-            "share_of_full": outcome.cost / self.full,
-            "relative_half_width": outcome.half_width / self.value,
-        }
+        return [
+            {
+                "design": outcome.name,
+                **{name: getattr(outcome, name) for name in names},
+                "share_of_full": outcome.cost / self.full,
+                "relative_half_width": outcome.half_width / self.value,
+            }
+            for outcome in self.outcomes
+        ]

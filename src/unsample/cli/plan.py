@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from unsample.cli import options
 from unsample.cli.console import verb
 from unsample.cli.options import option
-from unsample.errors import InputError
 
 if TYPE_CHECKING:
     from unsample.answers import Plan
@@ -21,26 +20,16 @@ if TYPE_CHECKING:
     option("--difference", "D", "Instead of --error: a difference of two models, as 0.01 or 5%."),
     option("--budget", "B", "Scores in total.  [default: what each design needs]", type=int),
     option("--recall", "SHARE", "A guess of the full Recall@K.  [default: 0.1]", type=float),
-    option("--pilot", "FILE", "Sampled ranks to learn P(R) from, instead of a guess."),
-    option("--sampled", "S", "Items sampled for each target, in the file of --pilot.", type=int),
     option("--odds", "ODDS", "How good a guide is.  [default: as popularity]", type=float),
     options.CANDIDATES,
-    options.RNG,
     examples=(
         "unsample plan --items 25815 --users 25677 --error 0.02",
-        "unsample plan --items 3706 --users 6040 -m Recall@50 --budget 600000 --plot plan.svg",
+        "unsample plan --items 3706 --users 6040 -m Recall@50 --budget 600000",
         "unsample plan --items 3706 --users 6040 --difference 20% --odds 19",
     ),
 )
-def plan(items: int, pilot: str | None, sampled: int | None, **asked: Any) -> Plan:
+def plan(**asked: Any) -> Plan:
     """Plan an evaluation: what each design costs, and how sure the metric would be."""
-    if sampled is not None and pilot is None:
-        raise InputError(
-            f"--sampled is the sample size of the file of --pilot, got {sampled} without such a "
-            "file; leave it out"
-        )
     from unsample import answers
-    from unsample.tables import read_counts
 
-    known = None if pilot is None else read_counts(pilot, items=items, sampled=sampled)[""]
-    return answers.plan(items=items, pilot=known, **asked)
+    return answers.plan(**asked)

@@ -17,7 +17,6 @@ from unsample.show._plots import (
     plot_distribution,
     plot_estimates,
     plot_metric_curve,
-    plot_plan,
     write_plot,
 )
 from unsample.show._sheet import Part, Sheet, sheet
@@ -50,7 +49,6 @@ __all__ = [
     "plot_distribution",
     "plot_estimates",
     "plot_metric_curve",
-    "plot_plan",
     "printable",
     "sheet",
     "style",

@@ -6,36 +6,13 @@ from dataclasses import replace
 
 from unsample.answers import Audit, Finding
 from unsample.show._sheet import Part, Sheet, sheet
-from unsample.show._table import DASH, Columns, Number, Table
+from unsample.show._table import Columns, Number, Table
 
-#: What the law of drawing is called.
-_LAWS = {
-    "uniform": "drawn uniformly",
-    "other": "not drawn uniformly",
-    "unknown": "by which law cannot be told",
-}
 _COLUMNS: Columns[Finding] = {
     "question": lambda row: row.question,
     "answer": lambda row: row.answer,
-    "statistic": lambda row: row.statistic,
-    "value": lambda row: _figure(row.value),
-    "expected": lambda row: _figure(row.expected),
-    "p": lambda row: _p_value(row.p_value),
+    "p": lambda row: Number("<0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}", row.p_value),
 }
-
-
-def _figure(value: float | None) -> Number:
-    if value is None:
-        return Number(DASH)
-    if 0.0 < value < 0.001:
-        return Number("<0.001", value)
-    return Number(f"{value:,.0f}" if value >= 1000.0 else f"{value:.4g}", value)
-
-
-def _p_value(value: float | None) -> Number:
-    if value is None:
-        return Number(DASH)
-    return Number("<0.001" if value < 0.001 else f"{value:.3f}", value)
 
 
 @sheet.register
@@ -48,11 +25,10 @@ def _(result: Audit) -> Sheet:
     return Sheet(
         verb="audit",
         title="How negatives were drawn",
-        about=(f"{what}: {_LAWS[result.law]}",),
+        about=(what,),
         parts=(Part("Questions", replace(table, caption="Drawn negatives", identity="findings")),),
         verdicts=(
             *(f"{row.question}: {row.sentence}" for row in result.findings),
             *filter(None, [result.advice, result.call]),
         ),
-        warnings=result.warnings,
     )

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_integer, import_extra
 from unsample._files import write_atomically
-from unsample.answers import Across, Comparison, Estimates, Plan, exact
+from unsample.answers import Across, Comparison, Estimates, exact
 from unsample.errors import FileError, InputError
 from unsample.show._charts import Chart, IntervalChart, IntervalView, LineChart, LineView, Series
 from unsample.show._curves import curves_chart
@@ -95,11 +95,6 @@ def plot_comparison(
 def plot_across(result: Across, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
     """Plot the mean of each model over data sets, with these as small marks."""
     return _draw(_chart(result), metric, ax)
-
-
-def plot_plan(result: Plan, *, ax: Axes | None = None) -> Axes:
-    """Plot the half-width of each design's interval against its cost."""
-    return _draw(_chart(result), None, ax)
 
 
 def write_plot(result: object, path: str | os.PathLike[str]) -> None:
