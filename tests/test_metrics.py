@@ -1,4 +1,3 @@
-import dataclasses
 import pickle
 
 import numpy as np
@@ -58,18 +57,8 @@ def test_every_name_that_was_asked_for_is_kept_once():
         metrics.Metric(metrics.NDCG, 10, "HR")
 
 
-def test_families_are_told_apart_by_name_alone():
-    other = dataclasses.replace(
-        metrics.NDCG, kernel=np.sqrt, aliases=("Gain",), summary="other", uses_items=True
-    )
-    assert other == metrics.NDCG
-    assert hash(other @ 5) == hash(metrics.NDCG @ 5)
-    assert dataclasses.replace(metrics.NDCG, name="Gain") != metrics.NDCG
-
-
 def test_a_cutoff_is_a_whole_number_however_it_is_spelt():
     assert type((metrics.Recall @ 10.0).k) is int
-    assert str(metrics.parse("hits") @ 5) == "Hits@5"
     assert str(metrics.Recall @ np.int64(10)) == str(metrics.Recall(10.0)) == "Recall@10"
     for k in (0, -3, 1.5):
         with pytest.raises(MetricError, match="K of Recall must be an integer of at least 1"):
@@ -115,17 +104,6 @@ def test_custom_families_work_like_the_others(full_ranks):
     assert result[family @ 20].value == pytest.approx(expected)
 
 
-def test_registered_families_parse_until_a_name_is_taken():
-    family = metrics.custom("RootGain", lambda rank: rank**-0.5)
-    metrics.register(family)
-    try:
-        assert metrics.parse("rootgain@3") == family @ 3
-        with pytest.raises(MetricError, match="must be new"):
-            metrics.register(metrics.custom("rootgain", lambda rank: rank))
-    finally:
-        del metrics.REGISTRY["RootGain"]
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -136,6 +114,7 @@ def test_registered_families_parse_until_a_name_is_taken():
         ("NDCG@", "metric must be"),
         ("", "metric must be"),
         ("10@NDCG", "metric must be"),
+        ("MR@10", "K of MR must be left out, got 10"),
         (17, "metric must be"),
     ],
 )
@@ -192,8 +171,6 @@ def test_sampled_ranks_tell_the_mean_rank_without_bias(graph):
 
 def test_what_has_no_meaning_is_refused(graph):
     ranks, items = graph
-    with pytest.raises(MetricError, match="K of MR must be left out, got 10"):
-        metrics.parse("MR@10")
     models = {name: unsample.designs.Fixed(50).simulate(ranks, items=items) for name in "AB"}
     with pytest.raises(MetricError, match="use AUC"):
         unsample.compare(models, metrics="MR")

@@ -35,24 +35,24 @@ A metric prints as it was asked for, whatever the case, and its name parses back
 
 >>> metric == Recall @ 10, metric.same_as(Recall @ 10)
 (False, True)
->>> parse("AP(norm='min')@10"), AP(norm="min") @ 10
-(AP(norm=min)@10, AP(norm=min)@10)
 
-A metric without ``@K`` is over all items. Add your own with `custom`, and `register` it to make its
-name parse.
+A metric without ``@K`` is over all items. `custom` makes one of your own.
 """
 
-from unsample.metrics._families import AP, AUC, HR, MR, MRR, NDCG, Precision, Recall, RPrec
-from unsample.metrics._metric import (
+from unsample.metrics._families import (
+    AP,
+    AUC,
+    HR,
+    MR,
+    MRR,
+    NDCG,
     REGISTRY,
-    Metric,
-    MetricFamily,
-    custom,
-    parse,
-    parse_all,
-    places_of,
-    register,
+    Precision,
+    Recall,
+    RPrec,
 )
+from unsample.metrics._metric import Metric, MetricFamily, custom, places_of
+from unsample.metrics._names import parse, parse_all
 
 __all__ = [
     "AP",
@@ -71,5 +71,4 @@ __all__ = [
     "parse",
     "parse_all",
     "places_of",
-    "register",
 ]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.metrics._metric import Kernel, MetricFamily, Share, first_only, ones, register
+from unsample.metrics._metric import Kernel, MetricFamily, Share, first_only, ones
 
 
 def _ideal_share(kernel: Kernel) -> Share:
@@ -50,13 +53,12 @@ def _beaten_rivals(
     return np.where(ranks <= np.minimum(sizes, k), 1.0 - (ranks - place) / rivals, 0.0)
 
 
-Recall = MetricFamily("Recall", ones, summary="share of the relevant items up to K")
+Recall = MetricFamily("Recall", ones)
 RecallMin = MetricFamily(
     "Recall(norm=min)",
     ones,
     share=lambda relevant, place, k: 1.0 / np.minimum(relevant, k),
     single="Recall",
-    summary="relevant items up to K, divided by the most that K places can hold",
 )
 HR = MetricFamily(
     "HR",
@@ -65,21 +67,18 @@ HR = MetricFamily(
     share=first_only,
     uses_places=True,
     single="Recall",
-    summary="1 if any relevant item is up to K",
 )
 Precision = MetricFamily(
     "Precision",
     lambda ranks, items, k: np.full_like(ranks, 1.0 / k),
     aliases=("Prec", "P"),
     share=lambda relevant, place, k: np.ones(len(relevant)),
-    summary="share of the first K places that hold relevant items",
 )
 NDCG = MetricFamily(
     "NDCG",
     _discount,
     share=_ideal_share(_discount),
     gain=lambda relevance: relevance,
-    summary="sum of 1/log2(R + 1) up to K, divided by its greatest value",
 )
 NDCGExp = MetricFamily(
     "NDCG(gain=exp)",
@@ -87,20 +86,18 @@ NDCGExp = MetricFamily(
     share=_ideal_share(_discount),
     single="NDCG",
     gain=lambda relevance: np.exp2(relevance) - 1.0,
-    summary="NDCG with the gain 2^relevance - 1 where relevance is graded",
 )
 NDCGHits = MetricFamily(
     "NDCG(ideal=k)",
     _discount_of_hits,
     share=lambda relevant, place, k: np.ones(len(relevant)),
-    summary="NDCG divided by the DCG of K relevant items, however many the user has",
 )
+#: That of Järvelin and Kekäläinen (2002): the first two places count the same.
 NDCGFirst = MetricFamily(
     "NDCG(discount=jk)",
     _first_discount,
     share=_ideal_share(_first_discount),
     gain=lambda relevance: relevance,
-    summary="NDCG of Järvelin and Kekäläinen (2002): the first two places count the same",
 )
 AP = MetricFamily(
     "AP",
@@ -108,7 +105,6 @@ AP = MetricFamily(
     aliases=("MAP",),
     share=lambda relevant, place, k: place / relevant,
     uses_places=True,
-    summary="mean over the relevant items of the precision at their rank, 0 beyond K",
 )
 APMin = MetricFamily(
     "AP(norm=min)",
@@ -117,7 +113,6 @@ APMin = MetricFamily(
     share=lambda relevant, place, k: place / np.minimum(relevant, k),
     uses_places=True,
     single="AP",
-    summary="AP divided by the most relevant items that K places can hold",
 )
 MRR = MetricFamily(
     "MRR",
@@ -126,33 +121,32 @@ MRR = MetricFamily(
     share=first_only,
     uses_places=True,
     single="AP",
-    summary="1/R of the first relevant item, 0 beyond K",
 )
+#: The share of the first m places that hold the user's m relevant items.
 RPrec = MetricFamily(
     "RPrec",
     lambda ranks, items, k: np.where(ranks <= 1.0, 1.0, 0.0),
     aliases=("R-Precision",),
     jointly=_first_places,
-    summary="share of the first m places that hold the user's m relevant items",
 )
+#: The share of the other items that rank below a relevant one, 0 beyond K.
 AUC = MetricFamily(
     "AUC",
     lambda ranks, items, k: (items - ranks) / (items - 1.0),
-    summary="share of the other items that rank below a relevant one, 0 beyond K",
     uses_items=True,
     jointly=_beaten_rivals,
 )
-
+#: The mean rank: 1 is the best, and lower is better.
 MR = MetricFamily(
     "MR",
     lambda ranks, items, k: ranks,
     aliases=("MeanRank",),
     whole=True,
     unlimited=True,
-    summary="mean rank: 1 is the best, and lower is better",
+    bounded=False,
 )
 
-for _family in (
+_ALL = (
     Recall,
     RecallMin,
     HR,
@@ -167,5 +161,5 @@ for _family in (
     RPrec,
     AUC,
     MR,
-):
-    register(_family)
+)
+REGISTRY: Mapping[str, MetricFamily] = MappingProxyType({each.name: each for each in _ALL})

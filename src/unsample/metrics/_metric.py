@@ -1,23 +1,18 @@
-"""What a metric is: a weight for a rank and a share for a target, with a name that parses."""
+"""What a metric is: a weight for a rank, and a share for a target in its user's metric."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import FloatArray, IntArray, check_integer
 from unsample.errors import MetricError
-from unsample.metrics._names import check_cutoff, read_metric, split_metrics
-
-#: Every family that parses, by its name; `register` fills it.
-REGISTRY: dict[str, MetricFamily] = {}
-
 
 #: w(R) given float ranks, the number of items, and K (the number of items where there is no K).
 Kernel: TypeAlias = Callable[[FloatArray, float, float], FloatArray]
@@ -53,7 +48,6 @@ class MetricFamily:
     name: str
     kernel: Kernel = field(repr=False, compare=False)
     aliases: tuple[str, ...] = field(default=(), compare=False)
-    summary: str = field(default="", repr=False, compare=False)
     #: Whether w(R) depends on the number of items even with a K (AUC does).
     uses_items: bool = field(default=False, repr=False, compare=False)
     share: Share = field(default=_equal_share, repr=False, compare=False)
@@ -68,8 +62,10 @@ class MetricFamily:
     jointly: Jointly | None = field(default=None, repr=False, compare=False)
     #: Whether it is over all items, so that there is no K.
     whole: bool = field(default=False, repr=False, compare=False)
-    #: Whether it may lie outside 0 to 1, as ranks do.
+    #: Whether it may be any number, as ranks may.
     unlimited: bool = field(default=False, repr=False, compare=False)
+    #: Whether a user's metric lies between 0 and 1; not ranks, nor custom metrics.
+    bounded: bool = field(default=True, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,23 +78,13 @@ class MetricFamily:
         return self.share is _equal_share
 
     @property
-    def bounded(self) -> bool:
-        """Return whether a user's metric lies between 0 and 1; not ranks, nor custom metrics."""
-        return (
-            not self.unlimited
-            and self.name in REGISTRY
-            and REGISTRY[self.name].kernel is self.kernel
-        )
-
-    @property
     def counts_hits(self) -> bool:
         """Return whether the metric of one target is 1 up to K and 0 beyond."""
         return self.kernel is ones
 
-    def __call__(self, k: int | None = None, **variant: str) -> Metric:
-        """Return the metric at K or over all items, or a variant: ``AP(norm="min") @ 10``."""
-        given = ",".join(f"{name}={value}" for name, value in variant.items())
-        return Metric(parse(f"{self.name}({given})").family if given else self, k)
+    def __call__(self, k: int | None = None) -> Metric:
+        """Return the metric at K, or over all items."""
+        return Metric(self, k)
 
     def __matmul__(self, k: int) -> Metric:
         return Metric(self, k)
@@ -118,7 +104,15 @@ class Metric:
         if label not in self.family.names:
             raise MetricError(f"label must be one of {', '.join(self.family.names)}, got {label!r}")
         object.__setattr__(self, "label", label)
-        object.__setattr__(self, "k", check_cutoff(label, self.k, whole=self.family.whole))
+        if self.k is None:
+            return
+        if self.family.whole:
+            raise MetricError(
+                f"K of {label} must be left out, got {self.k!r}: it looks at all items"
+            )
+        hint = f"write {label}@10, or {label} for all items"
+        k = check_integer(f"K of {label}", self.k, minimum=1, hint=hint, error=MetricError)
+        object.__setattr__(self, "k", k)
 
     @property
     def name(self) -> str:
@@ -127,6 +121,8 @@ class Metric:
 
     def __reduce__(self) -> tuple[Callable[[str], Metric], tuple[str]]:
         """Pickle the name: a family is code, and stays where it is."""
+        from unsample.metrics._names import parse
+
         return parse, (self.name,)
 
     def same_as(self, other: Metric, *, several: bool = False) -> bool:
@@ -215,9 +211,6 @@ class Metric:
         discounted = np.where(inside, gain * discount, 0.0)
         return np.asarray(np.bincount(users, discounted), dtype=np.float64)
 
-    def __matmul__(self, k: int) -> Metric:
-        return Metric(self.family, k, self.label)
-
     def __str__(self) -> str:
         return self.name
 
@@ -236,40 +229,11 @@ def places_of(users: IntArray, values: FloatArray) -> IntArray:
     return place
 
 
-def parse(name: str | Metric) -> Metric:
-    """Return the metric of this name, in any case and with any alias."""
-    if isinstance(name, Metric):
-        return name
-    known = {family: each.names for family, each in REGISTRY.items()}
-    family, label, k = read_metric(name, known)
-    return Metric(REGISTRY[family], k, label)
-
-
-def parse_all(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
-    """Return the metrics of these names, each name once, in the order given.
-
-    >>> parse_all("NDCG@10, HR@5")
-    (NDCG@10, HR@5)
-    """
-    given = [names] if isinstance(names, str | Metric) else names
-    single = [
-        each
-        for name in given
-        for each in (split_metrics(name) if isinstance(name, str) else [name])
-    ]
-    metrics = tuple(dict.fromkeys(parse(name) for name in single))
-    if not metrics:
-        raise MetricError("metrics must name at least one metric, got none; try NDCG@10")
-    return metrics
-
-
-def custom(
-    name: str, weight: Callable[[FloatArray], FloatArray], *, summary: str = ""
-) -> MetricFamily:
+def custom(name: str, weight: Callable[[FloatArray], FloatArray]) -> MetricFamily:
     """Return a family with your own weight function of the rank.
 
     ``weight`` takes a float array of ranks (fractional ones too: bins are averaged at them) and
-    returns finite weights of the same shape. It should be smooth between cutoffs.
+    returns finite weights of the same shape. It should rise or fall smoothly.
 
     >>> decayed = custom("Decayed", lambda rank: 0.9 ** (rank - 1))
     >>> (decayed @ 5).weights([1, 2, 9], items=100).round(2).tolist()
@@ -289,16 +253,4 @@ def custom(
             )
         return values
 
-    return MetricFamily(name, kernel, summary=summary or "custom weights")
-
-
-def register(family: MetricFamily) -> MetricFamily:
-    """Make a family's name and aliases parse; a name that is taken is refused."""
-    taken = {name.casefold(): each for each in REGISTRY.values() for name in each.names}
-    for name in family.names:
-        if name.casefold() in taken:
-            raise MetricError(
-                f"name must be new, got {name!r}, which {taken[name.casefold()].name} has"
-            )
-    REGISTRY[family.name] = family
-    return family
+    return MetricFamily(name, kernel, bounded=False)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from unsample._checks import check_integer, suggest
+from unsample._checks import suggest
 from unsample.errors import MetricError
+from unsample.metrics._families import REGISTRY
+from unsample.metrics._metric import Metric
 
 _METRIC = re.compile(
     r"\s*(?P<family>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<variant>\([^()]*\))?\s*"
@@ -27,64 +29,60 @@ _OTHER_WORDS = {
     "meanaverageprecision": "map",
     "meanreciprocalrank": "mrr",
 }
+#: Every name in lower case -> its family, and the name as it is printed.
+_KNOWN = {name.casefold(): (each, name) for each in REGISTRY.values() for name in each.names}
 
 
-def read_metric(name: object, families: Mapping[str, Collection[str]]) -> tuple[str, str, Any]:
-    """Return the family of a metric, the name that was asked for, and its K as it was given.
-
-    ``families`` holds the known families, each with all its names.
-
-    >>> read_metric("hits@10", {"HR": ("HR", "Hits")})
-    ('HR', 'Hits', 10)
-    """
+def parse(name: str | Metric) -> Metric:
+    """Return the metric of this name, in any case and with any alias."""
+    if isinstance(name, Metric):
+        return name
     match = _METRIC.fullmatch(name) if isinstance(name, str) else None
-    known = {label.casefold(): (each, label) for each in families for label in families[each]}
     if match is None:
         raise MetricError(
             f"metric must be a name such as NDCG@10 or AUC, got {name!r}; "
-            f"{_suggest_metric(name, known) or 'known families: ' + ', '.join(families)}"
+            f"{_suggest(name) or 'known families: ' + ', '.join(REGISTRY)}"
         )
     variant = re.sub(r"[\s'\"]", "", match["variant"] or "")
     asked = (match["family"] + ("" if variant == "()" else variant)).casefold()
-    if asked not in known:
-        near = _suggest_metric(name, known) or suggest(
-            asked, [label for _, label in known.values()]
-        )
+    if asked not in _KNOWN:
+        near = _suggest(name) or suggest(asked, [label for _, label in _KNOWN.values()])
         raise MetricError(
-            f"metric must be one of {', '.join(families)} (with or without @K), got {name!r}"
+            f"metric must be one of {', '.join(REGISTRY)} (with or without @K), got {name!r}"
             + (f"; {near}" if near else "")
         )
+    family, label = _KNOWN[asked]
     k: Any = match["k"]
-    with contextlib.suppress(ValueError):  # refused later, with the text as given
+    with contextlib.suppress(ValueError):  # the metric refuses it, with the text as given
         k = k and int(k)
-    return (*known[asked], k)
+    return Metric(family, k, label)
 
 
-def split_metrics(names: str) -> list[str]:
-    """Return the names in a list with commas; those inside brackets belong to a name.
+def parse_all(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+    """Return the metrics of these names, each name once, in the order given.
 
-    >>> split_metrics("NDCG@10, AP(norm=min)@5")
-    ['NDCG@10', 'AP(norm=min)@5']
+    >>> parse_all("NDCG@10, AP(norm=min)@5")
+    (NDCG@10, AP(norm=min)@5)
     """
-    return [name.strip() for name in re.split(r",(?![^()]*\))", names)]
+    given = [names] if isinstance(names, str | Metric) else names
+    # Commas inside brackets belong to a name.
+    single = [
+        each
+        for name in given
+        for each in (re.split(r",(?![^()]*\))", name) if isinstance(name, str) else [name])
+    ]
+    metrics = tuple(dict.fromkeys(parse(name) for name in single))
+    if not metrics:
+        raise MetricError("metrics must name at least one metric, got none; try NDCG@10")
+    return metrics
 
 
-def _suggest_metric(name: object, known: Mapping[str, tuple[str, str]]) -> str:
+def _suggest(name: object) -> str:
     """Return ``did you mean NDCG@10?`` for ndcg10, ndcg_at_10, ndgc@10, NDCG@k=10 and the like."""
     match = _LOOSE.fullmatch(name) if isinstance(name, str) else None
     if match is None:
         return ""
     word = re.sub(r"[^a-z]", "", match["word"].casefold())
     word = _OTHER_WORDS.get(word, word)
-    near = suggest(word, [label for _, label in known.values()])
+    near = suggest(word, [label for _, label in _KNOWN.values()])
     return f"{near[:-1]}@{match['k']}?" if near and match["k"] else near
-
-
-def check_cutoff(label: str, k: object, *, whole: bool) -> int | None:
-    """Return K, or None for all items; a metric over the ``whole`` list must not have a K."""
-    if k is None:
-        return None
-    if whole:
-        raise MetricError(f"K of {label} must be left out, got {k!r}: it looks at all items")
-    hint = f"write {label}@10, or {label} for all items"
-    return check_integer(f"K of {label}", k, minimum=1, hint=hint, error=MetricError)
