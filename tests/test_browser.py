@@ -56,7 +56,7 @@ def readout(tab, figure):
 def test_pages_render_without_complaint_or_request_at_any_width(kind, visit):
     tab = visit(kind)
     charts = tab.run("document.querySelectorAll('figure.interactive').length")
-    assert (charts >= 1) == (kind != "audit")  # which has tables alone
+    assert (charts >= 1) == (kind not in ("plan", "audit"))  # which have tables alone
     drawn = paths(tab, ".canvas > svg path")
     assert len(drawn) > 5 * charts or not charts
     assert not [path for path in drawn if "NaN" in path or "Infinity" in path]
@@ -110,7 +110,7 @@ def test_a_curve_is_read_by_mouse_and_keyboard(visit):
     assert readout(tab, CURVES) is None
     tab.point_at(f"{CURVES} .canvas", 0.6, 0.5)
     said = readout(tab, CURVES)
-    place = view["labels"].index(re.search(r"K = [\d,]+", said)[0])
+    place = view["x"].index(int(re.search(r"K = (\d+)", said)[1]))
     bands = [band[side][place] for band in view["bands"] for side in ("low", "high")]
     for number in (view["series"][0]["y"][place], *bands):
         assert f"{number:.4f}" in said
@@ -125,43 +125,19 @@ def test_a_curve_is_read_by_mouse_and_keyboard(visit):
     assert readout(tab, CURVES) is None
 
 
-def toggle(tab, label):
-    """Click on the box with this label in the chart of curves."""
-    tab.page.locator(f"{CURVES} .toggle", has_text=label).click()
-
-
-@pytest.mark.parametrize("role", ["interval", "bounds"])
-def test_bands_can_be_hidden(role, visit):
+def test_bounds_can_be_hidden(visit):
     tab = visit("estimate")
-    band = f"{CURVES} .canvas > svg .band.{role}"
-    assert len(paths(tab, band)) == 1
-    toggle(tab, f"show {role}")
-    assert paths(tab, band) == []
-    tab.point_at(f"{CURVES} .canvas")
-    assert role not in readout(tab, CURVES)
-    toggle(tab, f"show {role}")
-    assert len(paths(tab, band)) == 1
-
-
-def test_axes_can_be_made_linear_and_curves_hidden(visit):
-    tab = visit("compare")
-    lines = f"{CURVES} .canvas > svg .line"
-    before = paths(tab, lines)
-    for label in ("logarithmic width", "logarithmic height"):
-        toggle(tab, label)
-        assert paths(tab, lines) != before
-        toggle(tab, label)
-        assert paths(tab, lines) == before
-    key = f"{CURVES} .keys li:first-child button"
-    tab.click(key)
-    assert len(paths(tab, lines)) == len(before) - 1
-    assert tab.run(f"document.querySelector('{key}').getAttribute('aria-pressed')") == "false"
-    tab.press(" ")  # it has the focus: the keyboard brings it back
-    assert paths(tab, lines) == before
+    bounds = f"{CURVES} .canvas > svg .band.bounds"
+    for shown in (1, 0):
+        assert len(paths(tab, bounds)) == shown
+        tab.point_at(f"{CURVES} .canvas")
+        assert ("bounds" in readout(tab, CURVES)) == shown
+        tab.click(f"{CURVES} .toggle")
+    assert len(paths(tab, bounds)) == 1
 
 
 def test_another_metric_can_be_chosen(visit):
-    tab = visit("methods")
+    tab = visit("estimate")
     label = f"document.querySelector('{CURVES} .canvas text[transform]').textContent"
     assert tab.run(label) == "Recall@K"
     tab.click(f"{CURVES} .choice label:nth-of-type(2) span")
@@ -241,9 +217,6 @@ def test_colours_follow_the_reader_and_the_switch(visit):
     tab.click(".theme label:nth-of-type(3) span")
     tab.page.emulate_media(color_scheme="light")
     assert max(ground(tab)) < 60  # what was chosen stays chosen
-    tab.click(".theme label:nth-of-type(1) span")
-    assert min(ground(tab)) > 240
-    tab.click(".theme label:nth-of-type(3) span")
     tab.page.emulate_media(color_scheme="dark", media="print")
     assert min(ground(tab)) > 240  # paper is white
 
@@ -252,7 +225,7 @@ def test_colours_follow_the_reader_and_the_switch(visit):
 @pytest.mark.parametrize("kind", ["estimate", "compare"])
 def test_every_text_can_be_read(kind, scheme, visit):
     measured = visit(kind, scheme=scheme).run(CONTRASTS)
-    assert len(measured) > 80
+    assert len(measured) > 50
     assert [one for one in measured if one[0] < 4.5] == []
 
 

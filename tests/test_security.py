@@ -280,10 +280,10 @@ def test_names_change_no_page_but_their_own_words(plain_comparison, start):
         json.loads(script)
 
 
-def test_groups_titles_and_notebooks_are_escaped():
+def test_groups_and_notebooks_are_escaped():
     result = unsample.exact([1, 5, 9], items=20, metrics=["Recall@5"])
-    plain = report.as_html({"a": result, "b": result}, title="title")
-    evil = report.as_html({EVIL[0]: result, EVIL[2]: result}, title=EVIL[1])
+    plain = report.as_html({"a": result, "b": result})
+    evil = report.as_html({EVIL[0]: result, EVIL[2]: result})
     assert Shape(evil).found == Shape(plain).found
     assert Shape(result._repr_html_()).found
 

@@ -20,7 +20,7 @@ from unsample.lab.datasets import load_ranks
 from unsample.law import RankGrid, draw_sampled_ranks
 from unsample.prior import KINDS, shipped
 from unsample.prior._shapes import shapes_on
-from unsample.show import plot_across, plot_metric_curve
+from unsample.show import plot, plot_curve
 
 RECOMMENDERS = {
     "ease": "EASE",
@@ -130,7 +130,7 @@ def what_can_be_known() -> None:
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharey=True, layout="constrained")
     for ax, (title, sampled, candidates, stated) in zip(axes.flat, panels, strict=True):
         result, full_ranks = estimate_drawn("ml-1m", sampled, candidates, stated)
-        plot_metric_curve(result, full_ranks=full_ranks, ax=ax)
+        plot_curve(result, full_ranks=full_ranks, ax=ax)
         ax.set_title(f"EASE on ml-1m, {title}", fontsize=10)
     figure.savefig(FOLDER / "what-can-be-known.svg", metadata=METADATA)
 
@@ -140,7 +140,7 @@ def from_printed_numbers() -> None:
     printed = {"HR@1": "0.226", "HR@5": "0.562", "HR@10": "0.710", "NDCG@10": "0.448"}
     result = unsample.published(printed, items=3541, sampled=99, users=6040, candidates="unseen")
     full_ranks = np.minimum(load_ranks("ml-1m", "ease").ranks, 3541)
-    ax = plot_metric_curve(result, largest=1000, full_ranks=full_ranks)
+    ax = plot_curve(result, largest=1000, full_ranks=full_ranks)
     ax.figure.savefig(FOLDER / "published.svg", metadata=METADATA)
 
 
@@ -229,8 +229,7 @@ def over_data_sets() -> None:
             counts = unsample.RankCounts.from_ranks(drawn, items=each.items, sampled=99)
             sets[each.dataset][each.model] = counts
     found = unsample.compare(sets, across="dataset", metrics="NDCG@10", candidates="unseen")
-    ax = plot_across(found, ax=plt.subplots(figsize=(7.5, 2.8), layout="constrained")[1])
-    ax.set_xlim(left=0)
+    plot(found, ax=plt.subplots(figsize=(7.5, 2.8), layout="constrained")[1])
     plt.savefig(FOLDER / "across.svg", metadata=METADATA)
     plt.close()
 

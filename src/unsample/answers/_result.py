@@ -60,9 +60,9 @@ class Result(ABC):
         """
         return frame_of(self.rows(), backend or self.library)
 
-    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the result as one interactive page, and return its path."""
-        _show().write_html(self, path, title=title)
+        _show().write_html(self, path)
         return Path(path)
 
     def to_latex(self) -> str:

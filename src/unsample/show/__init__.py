@@ -1,7 +1,7 @@
 """Results as text, notebooks, LaTeX, Markdown, interactive pages and plots.
 
-`sheet` says what a result shows, by its type; everything else is written or drawn from that. The
-`plot_` functions draw on matplotlib axes: each takes ``ax`` and returns the axes.
+`sheet` says what a result shows, by its type; everything else is written or drawn from that.
+`plot` and `plot_curve` draw on matplotlib axes, ``ax`` or new ones, and return them.
 """
 
 from unsample._rules import printable
@@ -11,14 +11,7 @@ from unsample.show import _estimates as _estimates
 from unsample.show import _plan as _plan
 from unsample.show._charts import LineChart, LineView, Series, style
 from unsample.show._html import as_html, write_html
-from unsample.show._plots import (
-    plot_across,
-    plot_comparison,
-    plot_distribution,
-    plot_estimates,
-    plot_metric_curve,
-    write_plot,
-)
+from unsample.show._plots import plot, plot_curve, write_plot
 from unsample.show._sheet import Part, Sheet, sheet
 from unsample.show._table import Cell, Number, Table
 from unsample.show._write import (
@@ -44,11 +37,8 @@ __all__ = [
     "as_markdown",
     "as_notebook",
     "as_text",
-    "plot_across",
-    "plot_comparison",
-    "plot_distribution",
-    "plot_estimates",
-    "plot_metric_curve",
+    "plot",
+    "plot_curve",
     "printable",
     "sheet",
     "style",

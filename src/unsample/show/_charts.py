@@ -23,7 +23,7 @@ Role: TypeAlias = Literal["bounds", "interval"]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A curve with a value at each place of its view, NaN for none."""
+    """A curve with a value at each place of its view."""
 
     name: str
     style: int
@@ -42,9 +42,8 @@ class Band:
 
 @dataclass(frozen=True)
 class Guide:
-    """A straight line across the chart that marks a value of an axis."""
+    """An upright line across the chart that marks a place."""
 
-    axis: Literal["x", "y"]
     at: float
     label: str
 
@@ -56,15 +55,14 @@ class LineView:
     name: str
     y_label: str
     x: tuple[float, ...]
-    labels: tuple[str, ...]
     series: tuple[Series, ...]
     bands: tuple[Band, ...] = ()
-    guides: tuple[Guide, ...] = ()
+    guide: Guide | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class LineChart:
-    """Curves with bands; the reader may hide any of them and change the axes."""
+    """Curves with bands over a logarithmic axis."""
 
     kind: ClassVar = "lines"
     identity: str
@@ -72,8 +70,6 @@ class LineChart:
     caption: str
     x_label: str
     views: tuple[LineView, ...]
-    log_y: bool = False
-    percent: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,8 +80,6 @@ class IntervalRow:
     value: float
     interval: Ends
     wider: Ends
-    #: What else the table says of it, for the reader who points at it.
-    note: str
     #: Whether it is sure, which colour and shape of the point say.
     sure: bool
     #: Values that the row sums up, drawn as small marks.
@@ -138,7 +132,6 @@ def intervals_of(table: Table) -> IntervalChart | None:
         metric, key = str(cells["metric"]), tuple(str(cells[name]) for name in keys)
         held = cells[column]
         assert isinstance(held, Number)
-        rest = (name for name in table.columns if name not in {"metric", column, *keys})
         value = math.nan if held.value is None else held.value
         views.setdefault(metric if by_metric else "all", []).append(
             IntervalRow(
@@ -146,7 +139,6 @@ def intervals_of(table: Table) -> IntervalChart | None:
                 value,
                 held.ends or (value, value),
                 held.wider or _NONE,
-                "; ".join(f"{name}: {cells[name]}" for name in rest if str(cells[name])),
                 held.bold if table.told else held.word != "bounds",
                 held.marks,
             )

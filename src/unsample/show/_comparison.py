@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 
 from unsample.answers import (
     LIKE,
@@ -16,14 +15,9 @@ from unsample.answers import (
     Published,
     Standing,
 )
-from unsample.show._charts import LineChart
-from unsample.show._curves import curves_chart
-from unsample.show._estimates import heading, is_exact, settings_of
+from unsample.show._estimates import heading, is_exact
 from unsample.show._sheet import Notes, Part, Sheet, sheet
 from unsample.show._table import Columns, Ends, Number, Table, chance, digits, number
-
-#: Models whose curves are drawn: more no eye can follow.
-_MOST_CURVES = 12
 
 
 @sheet.register
@@ -36,7 +30,6 @@ def _(result: Comparison) -> Sheet:
         parts=(
             Part("Models", _standings(result, shown)),
             Part("Differences", _differences(result, shown)),
-            Part("At every K", drawn=partial(_curves, shown)),
         ),
         verdicts=result.sentences(),
         notes=_notes(result, shown),
@@ -46,7 +39,6 @@ def _(result: Comparison) -> Sheet:
             ("Compared", result.pairing),
             ("Level", _sure(result)),
             ("Runs", ", ".join(f"{name} {count}" for name, count in shown.runs.items()) or "1"),
-            *settings_of(next(iter(result.estimates.values()))),
         ),
     )
 
@@ -139,13 +131,6 @@ def _signed(row: Difference, wider: Ends | None = None, *, bold: bool = False) -
     """Return a difference with its sign, and the digits that its interval needs."""
     text = digits(row.value, max(abs(row.low), abs(row.high)), "+")
     return Number(text, row.value, (row.low, row.high), wider, bold=bold)
-
-
-def _curves(shown: Comparison) -> LineChart | None:
-    """Return the curves of the highest models that have one run."""
-    highest = dict.fromkeys(row.model for row in shown.standings)
-    alone = [name for name in highest if shown.runs.get(name, 1) == 1]
-    return curves_chart({name: shown.estimates[name] for name in alone[:_MOST_CURVES]}, shown.level)
 
 
 # -- several data sets ----------------------------------------------------------------------------

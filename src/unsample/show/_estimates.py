@@ -29,24 +29,26 @@ _GUIDED = (
     ("interval", "where a full ranking of these users would land"),
     (_LIKE, "the interval for others"),
 )
-#: More cards than this are a table in disguise.
-_MOST_CARDS = 8
 _Row: TypeAlias = tuple[str, Estimate]
 
 
 @sheet.register
 def _(result: Estimates) -> Sheet:
-    known, guided = all(map(is_exact, result.entries)), is_guided(result)
-    more = len(result.methods) > 1
-    cards = tuple(
-        (f"{each.metric}, {each.method}" if more else str(each.metric), value_of(each, guided))
-        for each in result.entries
-    )
-    return replace(
-        _sheet_of({"": result}),
+    known = all(map(is_exact, result.entries))
+    return Sheet(
         verb="exact" if known else "estimate",
-        title=f"{'Exact' if known else 'Full-catalogue'} {_listed(result)}",
-        cards=cards if len(cards) <= _MOST_CARDS else (),
+        title=f"{'Exact' if known else 'Full-catalogue'} metrics",
+        about=(heading(result),),
+        parts=(
+            Part("Results", _table({"": result})),
+            Part("At every K", drawn=partial(curves_chart, result)),
+        ),
+        notes=_notes([result]),
+        warnings=result.warnings,
+        settings=tuple(
+            (f"Solver of {each.method}", each.solver)
+            for each in {entry.method: entry for entry in result.entries if entry.solver}.values()
+        ),
     )
 
 
@@ -57,7 +59,7 @@ def _(result: Published) -> Sheet:
     return replace(
         whole,
         verb="published",
-        title=f"From printed numbers to {_listed(result)} on the full catalogue",
+        title="From printed numbers to the full catalogue",
         about=(f"from {', '.join(map(str, result.numbers))}", *whole.about),
         verdicts=tuple(_too_high(result)),
         settings=(("Printed, and what rounding leaves open", ranges), *whole.settings),
@@ -86,35 +88,19 @@ def _(result: Evaluation) -> Sheet:
 def _(result: Mapping) -> Sheet:  # type: ignore[type-arg]
     if not result or not all(isinstance(held, Estimates) for held in result.values()):
         return sheet.dispatch(object)(result)  # which refuses it
-    return _sheet_of({str(name): held for name, held in result.items()})
-
-
-def _sheet_of(groups: Mapping[str, Estimates]) -> Sheet:
-    lines = {f"{name}: " if name else "": heading(held) for name, held in groups.items()}
-    about = [f"{name}{line}" for name, line in lines.items()]
-    if len(groups) > 1 and len({*lines.values()}) == 1:
-        about = [f"{len(groups)} groups: {next(iter(lines.values()))}"]
+    groups: dict[str, Estimates] = {str(name): held for name, held in result.items()}
+    lines = {name: heading(held) for name, held in groups.items()}
+    about = [f"{name}: {line}" for name, line in lines.items()]
+    if len({*lines.values()}) == 1:
+        about = [f"{len(groups)} groups: {lines.popitem()[1]}"]
     return Sheet(
         verb="estimate",
         title=f"Full-catalogue metrics of {len(groups):,} groups",
         about=tuple(about),
-        parts=(
-            Part("Results", _table(groups)),
-            Part("At every K", drawn=partial(curves_chart, groups)),
-        ),
+        parts=(Part("Results", _table(groups)),),
         notes=_notes(groups.values()),
         warnings=tuple(dict.fromkeys(text for each in groups.values() for text in each.warnings)),
-        settings=tuple(
-            (name + label, text)
-            for name, held in zip(lines, groups.values(), strict=True)
-            for label, text in settings_of(held)
-        ),
     )
-
-
-def _listed(result: Estimates) -> str:
-    names = list(result)
-    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and more"
 
 
 def heading(result: Estimates) -> str:
@@ -202,16 +188,3 @@ def _notes(results: Iterable[Estimates]) -> Notes:
     if "prior" in sources:
         sources -= {"mean"}
     return tuple(note for source, note in _MEANINGS.items() if source in sources)
-
-
-def settings_of(result: Estimates) -> Notes:
-    """Return what went in, and how the solvers ended."""
-    counts = result.counts
-    drawn = f"{'with' if counts.replacement else 'without'} replacement"
-    solvers = {entry.method: entry.solver for entry in result.entries if entry.solver}
-    return (
-        ("Users, targets", f"{counts.users:,}, {counts.total:,}"),
-        ("Items, sampled", f"{_range(counts.items)}, {_range(counts.sampled)} {drawn}"),
-        ("Candidates", result.candidates or "not stated"),
-        *((f"Solver of {method}", text) for method, text in solvers.items()),
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def templates() -> Any:
     )
 
 
-def as_html(result: object, *, title: str | None = None) -> str:
+def as_html(result: object) -> str:
     """Return a result as one HTML page; same result, same bytes.
 
     The page needs no network. Its charts answer to mouse and keyboard, its tables sort, and every
@@ -36,8 +35,6 @@ def as_html(result: object, *, title: str | None = None) -> str:
     """
     found = templates()
     shown = sheet(result)
-    if title is not None:
-        shown = replace(shown, title=title)
     made = ((part.title, part.chart, part.table and part.table.spread()) for part in shown.parts)
     parts = [part for part in made if part[1] is not None or part[2] is not None]
     style = found.get_template("page.css").render()
@@ -56,9 +53,9 @@ def as_html(result: object, *, title: str | None = None) -> str:
     return html.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def write_html(result: object, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+def write_html(result: object, path: str | os.PathLike[str]) -> Path:
     """Write the page of a result into a file, at once or not at all; return its path."""
-    content = as_html(result, title=title).encode("utf-8")
+    content = as_html(result).encode("utf-8")
     write_atomically(Path(path), lambda file: file.write(content))
     return Path(path)
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from unsample.errors import InputError
 from unsample.show._charts import Chart, intervals_of
-from unsample.show._table import Number, Table
+from unsample.show._table import Table
 
 #: A word and what it means, or what went in and its value.
 Notes: TypeAlias = tuple[tuple[str, str], ...]
@@ -51,8 +51,6 @@ class Sheet:
     warnings: tuple[str, ...] = ()
     #: What went in, for pages and where more is asked for.
     settings: Notes = ()
-    #: Numbers that pages show at a glance, by name.
-    cards: tuple[tuple[str, Number], ...] = ()
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -108,15 +108,12 @@ def _distributions(tables: Mapping[str, Rows]) -> LineChart:
             Series(name, style(place), np.array([row["cdf"] for row in rows]))
             for place, ((name,), rows) in enumerate(curves.items())
         )
-        labels = tuple(f"rank {rank:,}" for rank in x)
-        views.append(
-            LineView(", ".join(names), "share of targets at R or better", x, labels, series)
-        )
+        views.append(LineView(", ".join(names), "share of targets at R or better", x, series))
     return LineChart(
         identity="distributions",
         title="P(R), estimated and true",
         caption="Figures of the paper: how many targets stand at a rank or better.",
-        x_label="rank R",
+        x_label="rank",
         views=tuple(views),
     )
 

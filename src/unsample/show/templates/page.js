@@ -21,15 +21,13 @@
   // --- numbers ----------------------------------------------------------------------------------
 
   const minus = (text) => text.replace("-", "\u2212");
-  function shown(value, percent, sign) {
+  function shown(value, sign) {
     if (value === null) return "\u2013";
     const plus = sign && value > 0 ? "+" : "";
-    if (percent) return plus + minus(Number((100 * value).toPrecision(3)).toString()) + " %";
     const size = Math.abs(value);
     return plus + minus(size > 0 && size < 1e-3 ? value.toPrecision(3) : value.toFixed(4));
   }
-  function tickText(value, percent) {
-    if (percent) return tickText(Number((100 * value).toPrecision(4)), false) + " %";
+  function tickText(value) {
     const size = Math.abs(value);
     if (size >= 1e3 && size < 1e8) return minus(value.toLocaleString("en"));
     if (size >= 1e8 || (size > 0 && size < 1e-3)) return minus(value.toExponential(0));
@@ -58,8 +56,7 @@
   function scale([low, high], start, stop, log) {
     const turn = log ? Math.log : (value) => value;
     const [a, b] = [turn(low), turn(high)];
-    const at = (value) =>
-      start + ((turn(log ? Math.max(value, low) : value) - a) / (b - a || 1)) * (stop - start);
+    const at = (value) => start + ((turn(value) - a) / (b - a || 1)) * (stop - start);
     return { at, low, start, stop, ticks: log ? logTicks(low, high) : linearTicks(low, high) };
   }
 
@@ -190,81 +187,50 @@
 
   function lineChart(figure, spec) {
     const held = frame(figure, spec, "Left and right arrow keys read its values.");
-    const hidden = new Set();
-    const roles = new Set(["bounds", "interval"]);
-    const log = { x: true, y: spec.log_y };
-    let x = null, y = null;
+    let x = null, y = null, wide = true;
 
     const view = () => spec.views[held.view];
-    const series = () => view().series.filter((one) => !hidden.has(one.name));
-    const bands = () => view().bands.filter((band) => roles.has(band.role));
-    const text = (value) => shown(value, spec.percent);
+    const bands = () => view().bands.filter((band) => wide || band.role !== "bounds");
+    const label = (i) => `${spec.x_label} = ${tickText(view().x[i])}`;
 
     function limits() {
-      const guides = view().guides.filter((guide) => guide.axis === "y").map((guide) => guide.at);
-      const curves = series().flatMap((one) => one.y);
-      const known = [...curves, ...guides, ...bands().flatMap((band) => [...band.low, ...band.high])]
-        .filter((value) => value !== null);
-      if (!log.y) {
-        const low = Math.min(0, ...known), high = Math.max(...known, low);
-        return high > low ? [low, high + 0.05 * (high - low)] : [low, low + 1];
-      }
-      // Bands may reach down to zero: the curves say how far down a logarithmic axis goes.
-      const positive = known.filter((value) => value > 0);
-      if (!positive.length) return [0.1, 1];
-      const drawn = curves.filter((value) => value > 0);
-      const high = Math.max(...positive);
-      return [Math.max(Math.min(...(drawn.length ? drawn : positive)), high * 1e-9) / 2, high * 1.5];
+      const known = [...view().series.flatMap((one) => one.y), ...bands().flatMap((band) => band.high)];
+      return [0, 1.05 * Math.max(...known) || 1];
     }
-    function points(values) {
-      const there = values.map((value, i) => [view().x[i], value])
-        .filter(([, value]) => value !== null && !(log.y && value < 0));
-      return there.map(([k, value]) => [x.at(k), y.at(value)]);
-    }
-    const joined = (places) => places.map(([a, b]) => `${px(a)} ${px(b)}`).join("L");
+    const points = (values) => values.map((value, i) => `${px(x.at(view().x[i]))} ${px(y.at(value))}`);
     function drawBand(band) {
       const around = points(band.high).concat(points(band.low).reverse());
-      return around.length ? path(`band ${band.role}`, `M${joined(around)}Z`) : null;
+      return path(`band ${band.role}`, `M${around.join("L")}Z`);
     }
-    function drawCurve(one) {
-      const places = points(one.y);
-      return places.length ? path(`line s${one.style}`, `M${joined(places)}`) : null;
-    }
+    const drawCurve = (one) => path(`line s${one.style}`, `M${points(one.y).join("L")}`);
     function drawGuide(guide, box) {
-      if (guide.axis === "x") {
-        const at = x.at(guide.at), flush = at > (box.left + box.right) / 2;
-        const label = { class: "halo", x: px(at + (flush ? -5 : 5)), y: box.top + 10 };
-        return [path("guide", `M${px(at)} ${box.top}V${box.bottom}`),
-          svg("text", { ...label, "text-anchor": flush ? "end" : "start" }, guide.label)];
-      }
-      const at = px(y.at(guide.at));
-      return [path("guide", `M${box.left} ${at}H${box.right}`),
-        svg("text", { class: "halo", x: box.right - 4, y: at - 5, "text-anchor": "end" }, guide.label)];
+      const at = x.at(guide.at), flush = at > (box.left + box.right) / 2;
+      const label = { class: "halo", x: px(at + (flush ? -5 : 5)), y: box.top + 10 };
+      return [path("guide", `M${px(at)} ${box.top}V${box.bottom}`),
+        svg("text", { ...label, "text-anchor": flush ? "end" : "start" }, guide.label)];
     }
     function drawCursor(box) {
       const at = x.at(view().x[held.at]);
-      const dots = series().filter((one) => one.y[held.at] !== null).map((one) =>
+      const dots = view().series.map((one) =>
         svg("circle", { class: `dot s${one.style}`, cx: px(at), cy: px(y.at(one.y[held.at])), r: 4 }));
       return [path("cursor", `M${px(at)} ${box.top}V${box.bottom}`), ...dots];
     }
     function summary() {
-      const curves = series().map((one) => {
-        const known = [...one.y.keys()].filter((i) => one.y[i] !== null);
-        const ends = [known[0], known[known.length - 1]];
-        return known.length ? `${one.name}: ${ends.map((i) => `${text(one.y[i])} at ${view().labels[i]}`).join(", ")}` : one.name;
-      });
+      const ends = [0, view().x.length - 1];
+      const curves = view().series.map((one) =>
+        `${one.name}: ${ends.map((i) => `${shown(one.y[i])} at ${label(i)}`).join(", ")}`);
       return `${view().y_label} against ${spec.x_label}. ${curves.join("; ")}`;
     }
     function draw(width) {
       const height = Math.round(Math.min(400, Math.max(270, width * (printing ? 0.4 : 0.5))));
       const box = { right: width - 14, top: 12, bottom: height - 48 };
-      y = scale(limits(), box.bottom, box.top, log.y);
-      box.left = 34 + 7 * Math.max(...y.ticks.map((tick) => tickText(tick, spec.percent).length));
+      y = scale(limits(), box.bottom, box.top, false);
+      box.left = 34 + 7 * Math.max(...y.ticks.map((tick) => tickText(tick).length));
       const places = view().x;
-      x = scale([places[0], places[places.length - 1]], box.left, box.right, log.x);
+      x = scale([places[0], places[places.length - 1]], box.left, box.right, true);
       const grid = y.ticks.flatMap((tick) => [
         path("grid", `M${box.left} ${px(y.at(tick))}H${box.right}`),
-        svg("text", { x: box.left - 7, y: px(y.at(tick)) + 4, "text-anchor": "end" }, tickText(tick, spec.percent)),
+        svg("text", { x: box.left - 7, y: px(y.at(tick)) + 4, "text-anchor": "end" }, tickText(tick)),
       ]);
       const turned = `translate(13 ${(box.top + box.bottom) / 2}) rotate(-90)`;
       const marks = [
@@ -273,50 +239,35 @@
         path("axis", `M${box.left} ${box.top}V${box.bottom}H${box.right}`),
         svg("text", { class: "strong", transform: turned, "text-anchor": "middle" }, view().y_label),
         ...bands().map(drawBand),
-        ...view().guides.flatMap((guide) => drawGuide(guide, box)),
-        ...series().map(drawCurve),
+        ...(view().guide ? drawGuide(view().guide, box) : []),
+        ...view().series.map(drawCurve),
         ...(held.at === null ? [] : drawCursor(box)),
       ];
       return [[width, height], summary(), marks, held.at === null ? null : [x.at(places[held.at]), 8]];
     }
     function tell(i) {
-      const curves = series().filter((one) => one.y[i] !== null).map((one) =>
-        html("li", {}, sample(lineSample(one.style)), `${one.name} `, html("strong", {}, text(one.y[i]))));
-      const ranges = bands().filter((band) => band.low[i] !== null).map((band) =>
-        html("li", {}, `${band.name}: ${text(band.low[i])} to ${text(band.high[i])}`));
-      return [view().labels[i], [...curves, ...ranges.reverse()]];
+      const curves = view().series.map((one) =>
+        html("li", {}, sample(lineSample(one.style)), `${one.name} `, html("strong", {}, shown(one.y[i]))));
+      const ranges = bands().map((band) =>
+        html("li", {}, `${band.name}: ${shown(band.low[i])} to ${shown(band.high[i])}`));
+      return [label(i), [...curves, ...ranges.reverse()]];
     }
     function nearest(at) {
       const away = view().x.map((place) => Math.abs(x.at(place) - at));
       return away.indexOf(Math.min(...away));
     }
     function change() {
-      const curves = view().series.map((one) => {
-        const button = html("button", { class: "key", type: "button", "aria-pressed": String(!hidden.has(one.name)) },
-          sample(lineSample(one.style)), one.name);
-        button.addEventListener("click", () => {
-          if (!hidden.delete(one.name)) hidden.add(one.name);
-          button.setAttribute("aria-pressed", String(!hidden.has(one.name)));
-          held.go(held.at);
-        });
-        return html("li", {}, button);
-      });
+      const curves = view().series.map((one) => key([lineSample(one.style)], one.name));
       const ranges = bands().map((band) => key([path(`band ${band.role}`, "M1 1H35V11H1Z")], band.name));
       held.keys.replaceChildren(...curves, ...ranges);
     }
-    const redrawn = (set) => (on) => {
-      set(on);
-      change();
-      held.go(held.at);
-    };
-    for (const role of ["interval", "bounds"]) {
-      if (!spec.views.some((one) => one.bands.some((band) => band.role === role))) continue;
-      held.controls.append(toggle(`show ${role}`, true, redrawn((on) => (on ? roles.add(role) : roles.delete(role)))));
+    if (spec.views.some((one) => one.bands.length)) {
+      held.controls.append(toggle("show bounds", true, (on) => {
+        wide = on;
+        change();
+        held.go(held.at);
+      }));
     }
-    held.controls.append(
-      toggle("logarithmic width", true, redrawn((on) => { log.x = on; })),
-      toggle("logarithmic height", log.y, redrawn((on) => { log.y = on; })),
-    );
     held.start({ draw, tell, nearest, change, size: () => view().x.length });
   }
 
@@ -328,7 +279,7 @@
     const rows = () => spec.views[held.view].rows;
     const all = spec.views.flatMap((one) => one.rows);
     const wider = all.some((row) => row.wider[0] !== null);
-    const text = (value) => shown(value, false, spec.zero);
+    const text = (value) => shown(value, spec.zero);
     let wide = wider;
 
     function limits() {
@@ -379,7 +330,6 @@
         html("li", {}, `${spec.zero ? "difference" : "estimate"} `, html("strong", {}, text(row.value))),
         ...(row.interval[0] === null ? [] : [range("interval", row.interval)]),
         ...(row.wider[0] === null ? [] : [range(spec.wider, row.wider)]),
-        ...(row.note ? [html("li", {}, row.note)] : []),
       ]];
     }
     function nearest(_, y) {
