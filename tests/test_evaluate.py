@@ -25,7 +25,6 @@ from unsample.designs import (
     exact_ranks,
     run,
 )
-from unsample.designs._run import Probe
 from unsample.errors import (
     BudgetError,
     CheckpointError,
@@ -155,9 +154,7 @@ def test_what_is_scored_is_what_was_asked_for_and_within_the_budget(world, desig
         assert set(zip(*other.pairs(), strict=True)) == set(zip(*scorer.pairs(), strict=True))
     users, items = scorer.pairs()
     own = items == world.targets[1][users]
-    first = scorer.calls[0]
-    probed = len(first[0]) if (first[1] == world.targets[1][first[0]]).all() else 0
-    assert own.sum() == 300 + probed
+    assert own.sum() == 300
     assert not world.exclude.toarray()[users, items].any()
     if not found.design.with_replacement:
         pairs = users[~own] * world.items + items[~own]
@@ -276,10 +273,10 @@ def test_an_interrupted_evaluation_comes_to_the_same_result(world, design, budge
     scorer = Counting(world)
     same(world.find(design, scorer=scorer, **options), whole)
     assert scorer.asked < whole.scored
-    # A finished one is read, not repeated: only the probe is asked for.
+    # A finished one is read, not repeated.
     scorer = Counting(world)
     same(world.find(design, scorer=scorer, **options), whole)
-    assert scorer.asked <= 16
+    assert scorer.asked == 0
 
 
 @pytest.mark.parametrize(
@@ -344,7 +341,7 @@ def test_ranks_that_are_none_are_not_simulated(ranks, items, error):
         ({"scorer": "one by one"}, "certified"),
         ({"scorer": "one by one", "metrics": "AUC"}, "exact"),
         ({"scorer": "one by one", "budget": 270_000}, "guided"),
-        ({"scorer": "one by one", "budget": 30_000, "metrics": ["MRR", "AUC"]}, "guided"),
+        ({"scorer": "one by one", "budget": 30_000, "metrics": ["MRR", "AUC"]}, "fixed"),
     ],
 )
 def test_whole_rows_are_ranked_in_full_and_other_scorers_as_far_as_needed(world, options, name):
@@ -399,13 +396,8 @@ def test_a_checkpoint_of_another_evaluation_is_refused(world, tmp_path):
     world.find("fixed", checkpoint=path)
     with pytest.raises(CheckpointError, match="other targets, items, excluded pairs, design"):
         world.find("fixed", checkpoint=path, rng=1)
-    with pytest.raises(CheckpointError, match="other scores"):
-        world.find("fixed", checkpoint=path, scorer=(-world.left, world.right))
     path.write_bytes(b"nonsense")
     with pytest.raises(FileError, match="cannot read checkpoint"):
-        world.find("fixed", checkpoint=path)
-    np.savez(path, format="unsample.Checkpoint/2")
-    with pytest.raises(CheckpointError, match=r"which is no unsample\.Checkpoint"):
         world.find("fixed", checkpoint=path)
 
 
@@ -429,19 +421,6 @@ def test_the_result_prints_its_cost_and_becomes_json(world):
 # -- bad input -----------------------------------------------------------------------------------
 
 
-def noisy(world):
-    rng = np.random.default_rng(0)
-    return lambda users, items: world.scores(users, items) + rng.normal(size=items.shape)
-
-
-def listwise(world):
-    def scores(users, items):
-        found = np.exp(world.scores(users, items))
-        return found / found.sum()
-
-    return scores
-
-
 def spoilt(world, value, at):
     def scores(users, items):
         result = world.scores(users, items)
@@ -454,22 +433,13 @@ def spoilt(world, value, at):
 @pytest.mark.parametrize(
     ("scorer", "words"),
     [
-        (lambda world: spoilt(world, np.nan, None), r"got 16 NaN .* first for user 0 and item"),
+        (lambda world: spoilt(world, np.nan, None), r"got 300 NaN .* first for user 0 and item"),
         (lambda world: spoilt(world, -np.inf, None), "scores of targets must be finite, got"),
-        (noisy, "must be the same when asked for again, got 1"),
-        (listwise, "no score may depend on the other items of a call"),
     ],
 )
 def test_bad_scores_are_refused(world, scorer, words):
     with pytest.raises(ScoreError, match=words):
         world.run("fixed", scorer=scorer(world))
-
-
-def test_a_score_that_is_a_sum_of_large_numbers_may_round_in_two_ways():
-    probe = Probe(np.array([0, 1]), np.array([-0.0864635, 4.0]))
-    probe.compare(np.array([-0.0864636, np.nan]))
-    with pytest.raises(ScoreError, match="got 1 of 1 that are not"):
-        probe.compare(np.array([-0.0964636, np.nan]))
 
 
 @pytest.mark.parametrize(
@@ -478,6 +448,7 @@ def test_a_score_that_is_a_sum_of_large_numbers_may_round_in_two_ways():
         ({"design": "guide"}, DesignError, "did you mean guided"),
         ({"design": 3}, InputError, "design must be a name or a design"),
         ({"design": "certified", "metrics": "AUC"}, DesignError, "must have a K to be certified"),
+        ({"design": "guided", "metrics": "MRR"}, DesignError, "MRR@10, or use design='exact' or"),
         ({"budget": 900.5}, InputError, "budget must be an integer"),
         ({"design": Fixed(899, replacement=False)}, DesignError, "sampled must be at most"),
         ({"error": 1.5, "scorer": len}, DesignError, "error must be a number in"),
@@ -535,17 +506,6 @@ def test_a_budget_beside_an_error_is_a_hard_limit(world):
         found = world.run(None, scorer=world.scores, error=0.01, budget=20_000)
     assert found.scored <= 20_000
     assert found.reached is False
-
-
-def test_the_second_draw_is_said_before_it_is_made(world):
-    heard = []
-    how = unsample.Run(progress=lambda done, total, note="": heard.append((done, total, note)))
-    wide = World(users=1500, items=1200, seed=2)
-    wide.run(None, scorer=wide.scores, metrics="NDCG@10", error=0.1, run=how)
-    assert all(0 <= done <= total == 1500 for done, total, _ in heard)
-    notes = [note for _, _, note in heard]
-    assert any("open users, at most" in note and "scores more" in note for note in notes)
-    assert any("NDCG@10 within" in note and "so far" in note for note in notes)
 
 
 def test_ranges_of_certified_ranks_count_users_too():

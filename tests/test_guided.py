@@ -19,7 +19,6 @@ from unsample.errors import DesignError, InputError, UnresolvedWarning
 from unsample.metrics import parse, parse_all
 
 NEVER = np.iinfo(np.int64).max
-ALL_RANKS = ["MRR", "NDCG", "MR", "Hits@5"]
 
 
 @pytest.fixture(scope="module")
@@ -314,60 +313,3 @@ def test_estimates_are_unbiased_though_the_budget_ends_at_a_costly_user(draws):
     apart = values[:, 1] - values[:, 0]
     assert abs(apart.mean()) > 4 * apart.std(ddof=1) / math.sqrt(draws)
     assert draws < 1000 or abs(wrong) > 4 * error
-
-
-# -- metrics without a K --------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def deep():
-    """A world for metrics that look at all ranks."""
-    return World(users=400, items=700, seed=3)
-
-
-@pytest.fixture(scope="module")
-def deep_full(deep):
-    return deep.run("exact", metrics=ALL_RANKS)
-
-
-def test_the_plain_call_finds_how_deep_to_look(deep, deep_full):
-    noisy = deep.left + np.random.default_rng(0).normal(scale=0.7, size=deep.left.shape)
-    values, budget = [], 40_000
-    for seed in range(12):
-        found = deep.run(
-            "guided", metrics=ALL_RANKS, guide=(noisy, deep.right), budget=budget, rng=seed
-        )
-        assert (found.design.k, found.design.beyond, found.scored) == (10, True, budget)
-        assert set(found.methods) == {"guided"}
-        assert (found.ranks <= deep_full.ranks).all()
-        assert (deep_full.ranks <= found.highest).all()
-        values.append([found[metric].value for metric in ALL_RANKS])
-        for metric in ALL_RANKS:
-            low, high = found[metric].interval(0.9999, population=False)
-            assert low < high
-            assert low <= deep_full[metric].value <= high
-    truth = np.array([deep_full[metric].value for metric in ALL_RANKS])
-    error = np.std(values, axis=0, ddof=1) / math.sqrt(len(values))
-    assert (np.abs(np.mean(values, axis=0) - truth) < 5 * error).all()
-
-
-def test_enough_budget_is_exact_and_so_is_none(deep, deep_full):
-    for budget in (None, 400 * 700):
-        found = deep.run("guided", metrics=ALL_RANKS, budget=budget)
-        assert set(found.methods) == {"exact"}
-        for metric in ALL_RANKS:
-            assert found[metric].value == pytest.approx(deep_full[metric].value, abs=1e-12)
-
-
-def test_values_stay_within_what_is_certain():
-    """A few users may stand for more than all can lose; a mean below zero was shown once."""
-    rng = np.random.default_rng(0)
-    ranks = rng.integers(1, 501, size=60)
-    metrics, values = parse_all("MRR"), []
-    for seed in range(20):
-        found = Guided().simulate(ranks, items=500, budget=6_000, rng=seed, metrics="MRR")
-        entry = estimates_of(found, metrics).entries[0]
-        low, high = entry.interval(population=False)
-        assert 0.0 <= low <= entry.value <= high
-        values.append(entry.value)
-    assert np.ptp(values) > 0.0

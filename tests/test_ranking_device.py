@@ -8,7 +8,6 @@ from scipy.sparse import csr_array
 
 import unsample
 from unsample.designs import Candidates, FactorScores, RowScores, _cuda, count_all
-from unsample.designs._cuda import PRECISIONS
 from unsample.errors import InputError, ScoreError
 
 torch = pytest.importorskip("torch")
@@ -54,56 +53,53 @@ def engine(request, monkeypatch):
     return device
 
 
-def own_scores(users, items, targets, launch):
-    return (users.float() * items[targets].float()).sum(1)
+def own_scores(users, items, targets):
+    return (users * items[targets]).sum(1)
 
 
-def count_above(users, items, own, launch):
-    scores = users.float() @ items.float().T
+def count_above(users, items, own):
+    scores = users @ items.T
     return (scores > own[:, None]).sum(1), (scores >= own[:, None]).sum(1)
 
 
-def count_excluded(users, items, own, starts, excluded, launch):
+def count_excluded(users, items, own, starts, excluded):
     row = torch.repeat_interleave(torch.arange(len(users)), starts.diff())
-    scores = (users[row].float() * items[excluded].float()).sum(1)
+    scores = (users[row] * items[excluded]).sum(1)
     which = scores > own[row], scores >= own[row]
     return tuple(torch.bincount(row[each], minlength=len(users)) for each in which)
 
 
 @pytest.mark.parametrize("engine", PLACES, indirect=True)
-@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(("users", "dim"), [(1, 3), (150, 20), (150, 128), (300, 129)])
-def test_counts_equal_those_of_the_processor(engine, precision, users, dim):
+def test_counts_equal_those_of_the_processor(engine, users, dim):
     factors, targets, seen = world(users, dim)
     for exclude in (None, seen):
         expected = counts(factors, targets, exclude)
-        found = counts(factors, targets, exclude, engine, precision)
+        found = counts(factors, targets, exclude, engine)
         assert all(map(np.array_equal, found, expected))
     assert expected[1].any()
 
 
 # The stand-in adds in another order for the target than for the items.
 @pytest.mark.parametrize("engine", [PLACES[0], *PLACES[2:]], indirect=True)
-@pytest.mark.parametrize(("precision", "off"), [("float32", 1e-3), ("bfloat16", 0.1)])
-def test_rounding_moves_ranks_of_real_numbers_but_little(engine, precision, off):
+def test_rounding_moves_ranks_of_real_numbers_but_little(engine):
     factors, targets, _ = world(whole=False)
     expected = 1 + counts(factors, targets)[0]
-    found = 1 + counts(factors, targets, None, engine, precision)[0]
-    assert (np.abs(found - expected) / expected).mean() < off
+    found = 1 + counts(factors, targets, None, engine)[0]
+    assert (np.abs(found - expected) / expected).mean() < 1e-3
 
 
 def test_evaluate_ranks_on_the_device():
     factors, (_, targets), _ = world()
     pair, rows = (factors.user_factors, factors.item_factors), np.arange(150)
     given = {"targets": (rows, targets[rows]), "items": ITEMS, "metrics": "NDCG@10"}
-    there = unsample.evaluate(pair, **given, run=unsample.Run(device="cpu", precision="bfloat16"))
+    there = unsample.evaluate(pair, **given, run=unsample.Run(device="cpu"))
     assert np.array_equal(there.ranks, unsample.evaluate(pair, **given).ranks)
 
 
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        (("cpu", "float16"), "precision must be one of"),
         (("abacus",), "device must be one of torch"),
         pytest.param(
             ("cuda",),

@@ -11,11 +11,11 @@ from unsample.bounds import _drawn
 from unsample.designs import Guided, _draws
 from unsample.designs import _guided as _guided_design
 from unsample.designs._simulation import simulated
-from unsample.metrics import Metric, parse_all
+from unsample.metrics import parse_all
 
 pytestmark = pytest.mark.validity
 
-METRICS, ALL_RANKS = parse_all(["Recall@10", "NDCG@10"]), parse_all(["MRR", "MR", "Recall@10"])
+METRICS = parse_all(["Recall@10", "NDCG@10"])
 NEVER = np.iinfo(np.int64).max
 ITEMS = 1000
 OFTEN = 400
@@ -32,8 +32,6 @@ class World:
     cost: int = 100
     #: Of targets just beyond the top, this share meets all items that beat them last.
     hidden: float = 0.0
-    #: Whether metrics look at all ranks.
-    all_ranks: bool = False
     #: A planted error: users are drawn in the order of their ranks.
     ordered: bool = False
 
@@ -41,14 +39,8 @@ class World:
     def setting(self) -> str:
         """Return the world in words."""
         hidden = f", {self.hidden:g} hidden" if self.hidden else ""
-        deep = ", all ranks" if self.all_ranks else ""
         cost = f"{self.cost} items a target"
-        return f"{self.users} users, odds {self.odds:g}, {cost}{hidden}{deep}"
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Return what is estimated."""
-        return ALL_RANKS if self.all_ranks else METRICS
+        return f"{self.users} users, odds {self.odds:g}, {cost}{hidden}"
 
     def ranks(self, rng: np.random.Generator, size: int | None = None) -> np.ndarray:
         """Return the full ranks of some users."""
@@ -71,9 +63,9 @@ class World:
         rng = np.random.default_rng(7)
         ranks = self.ranks(rng)
         places = self.places(ranks, rng)
-        truth = [float(metric.weights(ranks, ITEMS).mean()) for metric in self.metrics]
+        truth = [float(metric.weights(ranks, ITEMS).mean()) for metric in METRICS]
         limit = self.ranks(rng, 2_000_000)
-        like_these = [float(metric.weights(limit, ITEMS).mean()) for metric in self.metrics]
+        like_these = [float(metric.weights(limit, ITEMS).mean()) for metric in METRICS]
         same, other = [], []
         for _ in range(size):
             same.append(self._estimates(ranks, places, rng, population=False))
@@ -81,7 +73,7 @@ class World:
             others = self.places(fresh, rng)
             other.append(self._estimates(fresh, others, rng, population=True))
         found = []
-        for place, metric in enumerate(self.metrics):
+        for place, metric in enumerate(METRICS):
             where = f"{self.setting}, {metric}"
             value, low, high = np.array(same)[:, place].T
             promise = "guided estimates are unbiased and intervals cover, whatever the guide"
@@ -99,12 +91,12 @@ class World:
             ITEMS,
             rng,
             budget=(self.cost + 1) * len(ranks),
-            metrics=self.metrics,
+            metrics=METRICS,
             odds=self.odds,
             places=places,
             order=np.argsort(ranks, kind="stable") if self.ordered else None,
         )
-        result = estimates_of(found, self.metrics)
+        result = estimates_of(found, METRICS)
         return [(entry.value, *entry.interval(population=population)) for entry in result.entries]
 
 
@@ -115,8 +107,6 @@ WORLDS = [
     World(users=60, cost=300),
     World(hidden=0.03),
     World(hidden=0.3, cost=160),
-    World(all_ranks=True),
-    World(all_ranks=True, odds=1.0, cost=160),
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from unsample.designs import (
     Exact,
     Excluded,
     Findings,
+    Fixed,
     Guided,
     Run,
     Scorer,
@@ -40,7 +41,7 @@ from unsample.designs import (
     as_scorer,
 )
 from unsample.designs import run as run_design
-from unsample.errors import BudgetError, DesignError, InputError
+from unsample.errors import DesignError, InputError
 from unsample.evidence import check_ties, refuse_joint
 from unsample.metrics import Metric
 from unsample.tables import Read
@@ -88,8 +89,8 @@ def evaluate(
         ``"exact"``, ``"certified"``, ``"guided"`` or ``"fixed"``; or one with parameters, such as
         ``Fixed(sampled=99)`` or ``unsample.plan(...).best.design``. By default cheap scores are
         ranked in full (``"exact"``), unless a guide is given or the budget is too small for that.
-        Other scorers are ``"guided"`` with a budget or an error, else ``"certified"`` (``"exact"``
-        if a metric has no K).
+        Other scorers are ``"guided"`` with a budget or an error, else ``"certified"``. If a metric
+        has no K they are ``"fixed"`` with a budget, else ``"exact"``.
     budget
         The total number of scores that may be asked for, of all models, those of the targets
         included: a hard limit. A guided or fixed design uses what it allows. An exact or certified
@@ -198,16 +199,16 @@ def _chosen(
     Cheap scores are ranked in full, unless that is more than the budget.
     """
     whole = guide is None and all(scorer.whole for scorer in scorers)
+    unlimited = any(metric.k is None and metric.family is not _metrics.RPrec for metric in metrics)
     found: Design = Guided(error=error)
-    if budget is None and (whole or error is None):
-        unlimited = any(metric.k is None for metric in metrics)
-        found = Exact() if whole or unlimited else Certified()
-    elif whole:
-        with suppress(BudgetError):
-            Exact().fit(metrics, np.tile(candidates.others, len(scorers)), budget)
-            found = Exact()
     if design is not None:
         found = as_design(design)
+    elif budget is None and (whole or error is None):
+        found = Exact() if whole or unlimited else Certified()
+    elif whole and len(scorers) * int(candidates.others.sum() + len(candidates)) <= (budget or 0):
+        found = Exact()
+    elif unlimited and error is None:
+        found = Fixed()
     if guide is not None and not found.guided:
         raise DesignError(
             f"guide must be left out with design={found.name!r}, which needs none; use "

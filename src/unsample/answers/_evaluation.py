@@ -38,8 +38,8 @@ class Evaluation(Estimates):
     catalogues
         The number of candidates of each target, the target included.
     scored
-        The total number of scores that the scorer was asked for: those of items, of the targets,
-        and a few that were asked for twice. Never more than the budget.
+        The total number of scores that the scorer was asked for: those of items, and of the
+        targets. Never more than the budget.
     rng
         The seed of the random orders. Models evaluated with the same seed met the same items.
     relevance

@@ -321,11 +321,15 @@ class _Planner:
         return Outcome(Fixed(sampled), cost, float(cost), self.users, half_width, apart, enough)
 
     def _guided(self, budget: int | None = None, error: float | None = None) -> Outcome | None:
-        """Return what a guided design finds on simulated users; None if the budget is too small.
+        """Return what a guided design finds on simulated users; None if it cannot be used.
+
+        It needs a K, and a budget that is not too small.
 
         Where fewer users are simulated than there are, all of them take the guided part, and as
         many are ranked in full: the error of a draw depends on its own size.
         """
+        if self.metric.k is None:
+            return None
         size = len(self._ranks)
         allowed = None if budget is None else budget * size // self.users
         try:

@@ -18,13 +18,10 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
-from unsample.designs._findings import Findings, Notes, Situation, Step
+from unsample.designs._findings import Findings, Notes, Situation
 from unsample.errors import BudgetError, DesignError
 from unsample.metrics import Metric
 
-#: Scores of targets that are asked for twice, to detect a scorer that is not deterministic: at most
-#: this number, and at most this part of all scores.
-_CHECKED, _CHECKED_SHARE = 16, 0.01
 #: The part of the expected way to the K-th item that beats a target that one round takes.
 _CERTIFIED_STEP = 0.25
 
@@ -41,8 +38,6 @@ class Design(ABC):
     certifies: ClassVar[bool] = False
     #: Whether items may come in the order of a guide.
     guided: ClassVar[bool] = False
-    #: What to do if the budget is too small.
-    instead: ClassVar[str] = "raise it, or evaluate fewer targets"
 
     def __post_init__(self) -> None:
         for name in ("sampled", "k"):
@@ -61,33 +56,28 @@ class Design(ABC):
         budget: int | None = None,
         *,
         relevant: int = 1,
-    ) -> tuple[Self, int | None, int]:
-        """Return this design with all parameters set, and what the budget allows.
+    ) -> tuple[Self, int | None]:
+        """Return this design with all parameters set, and how many items the budget lets it score.
 
-        The second value is how many items may be scored (None: any number). The third is how many
-        targets may be scored twice. ``others`` is the number of candidates of each target of each
-        model, without the target. ``relevant`` is the largest number of targets of a user. A budget
-        that is too small for the design is refused.
+        ``others`` is the number of candidates of each target of each model, without the target.
+        ``relevant`` is the largest number of targets of a user. A budget that is too small for the
+        design is refused.
         """
         design, targets = self.for_metrics(metrics, relevant), len(others)
-        total = int(others.sum()) + targets
-        if budget is not None:
-            total = check_integer("budget", budget, minimum=1, hint="all scores in total")
-        checked = min(_CHECKED, targets, int(_CHECKED_SHARE * total))
         if budget is None:
-            return design.within(math.inf, others), None, checked
+            return design.within(math.inf, others), None
+        check_integer("budget", budget, minimum=1, hint="all scores in total")
         least = targets + design.least(others)
         if budget < least:
             raise BudgetError(
                 f"budget must be at least {least:,} scores for {design.name} and {targets:,} "
-                f"targets (of all models), got {budget:,}; {design.instead}"
+                f"targets (of all models), got {budget:,}; raise it, evaluate fewer targets, or "
+                "use design='guided' or 'fixed'"
             )
-        checked = min(checked, budget - least)
-        left = budget - targets - checked
-        return design.within((budget - checked) / targets - 1, others), left, checked
+        return design.within(budget / targets - 1, others), budget - targets
 
     @abstractmethod
-    def step(self, now: Situation) -> Step:
+    def step(self, now: Situation) -> IntArray:
         """Return how many items each target will have been compared with after the next round.
 
         The evaluation ends when no target goes further.
@@ -188,12 +178,9 @@ class Exact(Design):
     name: ClassVar[str] = "exact"
     exact: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
-    instead: ClassVar[str] = (
-        "design='certified' needs less for metrics@K, design='guided' keeps to a budget"
-    )
 
-    def step(self, now: Situation) -> Step:
-        return Step(now.others, now.notes)
+    def step(self, now: Situation) -> IntArray:
+        return now.others
 
     def least(self, others: IntArray) -> int:
         return int(others.sum())
@@ -211,9 +198,9 @@ class Fixed(Design):
     sampled: int | None = None
     replacement: bool = True
 
-    def step(self, now: Situation) -> Step:
+    def step(self, now: Situation) -> IntArray:
         assert self.sampled is not None
-        return Step(np.full(len(now.scored), self.sampled), now.notes)
+        return np.full(len(now.scored), self.sampled)
 
     def least(self, others: IntArray) -> int:
         return (self.sampled or 1) * len(others)
@@ -250,10 +237,9 @@ class Certified(Design):
     exact: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
     guided: ClassVar[bool] = True
-    instead: ClassVar[str] = "raise it, or use design='guided'"
     k: int | None = None
 
-    def step(self, now: Situation) -> Step:
+    def step(self, now: Situation) -> IntArray:
         assert self.k is not None
         goal, expected = towards_the_kth(now, self.k)
         if now.allowed is not None and goal.sum() > now.allowed:
@@ -264,7 +250,7 @@ class Certified(Design):
                 f"leaves {still:,} of {len(goal):,} targets open; about "
                 f"{len(goal) + math.ceil(about):,} scores should suffice"
             )
-        return Step(goal, now.notes)
+        return goal
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
         return replace(self, k=largest_k(self.k, metrics, relevant))
@@ -284,7 +270,7 @@ def largest_k(k: int | None, metrics: Sequence[Metric], relevant: int) -> int:
     if unlimited:
         raise DesignError(
             f"metrics must have a K to be certified, got {', '.join(unlimited)}; write "
-            f"{unlimited[0]}@10, or use design='exact'"
+            f"{unlimited[0]}@10, or use design='exact' or 'fixed'"
         )
     return max(k or 1, *(found or 1 for found in last))
 

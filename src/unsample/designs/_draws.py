@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
-from unsample.bounds import Drawn, DrawnError, DrawnMean, Stratum
-from unsample.designs._findings import Notes, Situation, Step
+from unsample.bounds import Drawn, DrawnMean, Stratum
+from unsample.designs._findings import Notes, Situation
 from unsample.designs._values import OpenValues
 from unsample.metrics import Metric
 
@@ -75,7 +75,7 @@ def turns_of(stratum: IntArray, spread: FloatArray) -> IntArray:
     return turn
 
 
-def next_in_turn(now: Situation, goal: IntArray, said: str = "") -> Step:
+def next_in_turn(now: Situation, goal: IntArray) -> IntArray:
     """Continue with the users whose turn it is; when they are done, with the next ones.
 
     As many users as certainly fit into the budget are ranked together. The rest follow one by one.
@@ -100,7 +100,8 @@ def next_in_turn(now: Situation, goal: IntArray, said: str = "") -> Step:
     if left <= 0:
         ended = np.unique(now.users[step > 0])
         notes = replace(notes, turn=np.where(np.isin(now.users, ended), 0, notes.turn))
-    return Step(now.scored + np.diff(spent, prepend=0), notes, said)
+    now.notes = notes
+    return np.asarray(now.scored + np.diff(spent, prepend=0))
 
 
 def drawn_users(notes: Notes, users: IntArray, unknown: BoolArray, weights: FloatArray) -> Drawn:
@@ -110,15 +111,6 @@ def drawn_users(notes: Notes, users: IntArray, unknown: BoolArray, weights: Floa
     known = np.bincount(users, unknown, minlength=len(weights)) == 0
     alone = pilot > 0
     return Drawn(weights, np.where(alone, 0, stratum), (turn > 0) & ~alone, known)
-
-
-def so_far(now: Situation, metric: Metric, unknown: BoolArray) -> str:
-    """Return the half-width that the draw has come to, for the first model."""
-    values, first = _values(now, [metric], unknown)[0], now.of_models()[0]
-    drawn = drawn_users(now.notes.take(first), now.users[first], unknown[first], values.weights)
-    least, most, known = (each[:, 0] for each in (values.least, values.most, values.values))
-    share = DrawnError.of_drawn(drawn, least, most, known, metric).draw.half_width(LEVEL)
-    return f"{metric} within {100.0 * share:.2g} % so far"
 
 
 def pilot_of(notes: Notes, now: Situation) -> Notes:
@@ -142,14 +134,14 @@ def pilot_is_over(now: Situation, goal: IntArray) -> bool:
 
 def second_draw(
     now: Situation, metrics: Sequence[Metric], unknown: BoolArray, error: float
-) -> tuple[Notes, str]:
+) -> Notes:
     """Give as many users their turn as every metric of every model needs for the error sought."""
     notes = now.notes
     stratum, pilot = now.by_user(notes.stratum), now.by_user(notes.pilot) > 0
     reserved = now.of_users(np.where(unknown, notes.reserved, 0))
     numbers = np.unique(stratum[(stratum > 0) & (reserved > 0) & ~pilot])
     if not len(numbers):
-        return notes, ""
+        return notes
     rests = [np.flatnonzero((stratum == each) & ~pilot) for each in numbers]
     firsts = [np.flatnonzero((stratum == each) & pilot) for each in numbers]
     foreseen = [
@@ -174,9 +166,7 @@ def second_draw(
     chosen, turn = np.flatnonzero(np.isfinite(time)), np.zeros(len(stratum), dtype=np.int64)
     turn[chosen[np.lexsort([place[chosen], time[chosen]])]] = np.arange(1, len(chosen) + 1)
     turn[chosen] += int(notes.turn.max())
-    cost = int(reserved[chosen].sum())
-    said = f"{len(chosen):,} of {int(sizes.sum()):,} open users, at most {cost:,} scores more"
-    return replace(notes, turn=np.where(notes.pilot > 0, notes.turn, -turn[now.users])), said
+    return replace(notes, turn=np.where(notes.pilot > 0, notes.turn, -turn[now.users]))
 
 
 def _allocated(total: int, share: FloatArray, sizes: IntArray) -> IntArray:

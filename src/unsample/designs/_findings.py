@@ -41,9 +41,9 @@ class Notes:
         return Notes(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Situation:
-    """What a design knows about the targets between two rounds.
+    """What a design knows about the targets between two rounds. It may change the notes.
 
     Each target was compared with ``scored`` of its ``others`` candidates, and ``beaten`` of these
     beat it. ``allowed`` is how many items may be scored in total (None: any number). ``users`` are
@@ -62,8 +62,6 @@ class Situation:
     #: How relevant each target is, and whether the other targets of a user are left out.
     relevance: FloatArray | None = None
     filtered: bool = False
-    #: Whether anybody wants to know how far the evaluation is.
-    watched: bool = False
 
     def of_users(self, values: FloatArray | IntArray | BoolArray) -> FloatArray:
         """Return the sum of the values of each user's targets."""
@@ -82,16 +80,6 @@ class Situation:
         return [slice(model * size, (model + 1) * size) for model in range(self.models)]
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """How many items each target is compared with by the end of the next round, and the notes."""
-
-    goal: IntArray
-    notes: Notes
-    #: What a person who waits should know, if anything.
-    said: str = ""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Findings(Targets):
     """What a design found about each target, and how many scores it took.
@@ -104,7 +92,7 @@ class Findings(Targets):
     lowest: IntArray
     #: How many items each target was compared with.
     met: IntArray
-    #: All scores: of items, of targets, and of targets that were asked for twice.
+    #: All scores: of items, and of targets.
     scored: int
     #: The notes of the design. They say which users were drawn to be ranked in full.
     notes: Notes
@@ -112,8 +100,6 @@ class Findings(Targets):
     @property
     def unknown(self) -> BoolArray:
         """Return which targets have a value that is not known: they may be in the top K, or not."""
-        if getattr(self.design, "beyond", False):
-            return np.asarray(self.lowest < self.ranks)
         last = getattr(self.design, "k", None) or 0
         return np.asarray((self.lowest < self.ranks) & (self.lowest <= last))
 

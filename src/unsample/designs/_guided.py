@@ -22,7 +22,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from unsample import metrics as _metrics
 from unsample._checks import BoolArray, FloatArray, IntArray, check_real
 from unsample.bounds import quantile
 from unsample.designs._designs import Design, largest_k, towards_the_kth
@@ -34,11 +33,10 @@ from unsample.designs._draws import (
     pilot_is_over,
     pilot_of,
     second_draw,
-    so_far,
     strata_of,
     turns_of,
 )
-from unsample.designs._findings import Notes, Situation, Step
+from unsample.designs._findings import Notes, Situation
 from unsample.errors import DesignError
 from unsample.metrics import Metric
 
@@ -52,16 +50,12 @@ _USUALLY_LEFT = 0.5
 #: How many times K items all targets are compared with before anything is foreseen, from two
 #: stages.
 _FORESEEABLE = _GROWTH**2
-#: K for metrics that have none. Targets beaten more often count little, and wait.
-_DEEP = 10
 #: The number of drawn users that are assumed to lose everything. Intervals assume one. A smaller
 #: number leaves more draws for users who are likely to lose.
 _ASSUMED = 0.5
 #: The spread of targets that were beaten equally often is averaged with this many targets that have
 #: the spread of all targets.
 _PRIOR = 5.0
-#: The spread of values beyond K as a part of their range.
-_WITHIN_RANGE = 0.15
 #: Full rankings for each stratum on average: where a budget ends the draw, and where a pilot
 #: settles it, which takes some of them.
 _FOR_STRATUM, _FOR_PILOT = 10, 4 * PILOT_OF_STRATUM
@@ -79,9 +73,7 @@ class Guided(Design):
     (0.05: within 5 % of the full ranking). If all of them are ranked, metrics are exact. ``k`` is
     the largest K of the metrics, if it is not given.
 
-    Metrics without a K, such as MRR, depend on all ranks. Then a target that K items beat (by
-    default 10) waits, and may be drawn later. It has little left to lose, so few such targets are
-    drawn.
+    Metrics without a K, such as MRR, depend on all ranks: write MRR@10, or use another design.
 
     >>> ranks = np.random.default_rng(0).integers(1, 2001, size=1000)
     >>> found = Guided().simulate(ranks, items=2000, budget=100_000, odds=20.0)
@@ -92,12 +84,10 @@ class Guided(Design):
     name: ClassVar[str] = "guided"
     certifies: ClassVar[bool] = True
     guided: ClassVar[bool] = True
-    instead: ClassVar[str] = "raise it, or use design='fixed'"
     k: int | None = None
     error: float | None = None
-    #: What is estimated, and whether it depends on ranks beyond K. `for_metrics` sets both.
+    #: What is estimated; `for_metrics` sets it.
     metrics: tuple[Metric, ...] = field(default=(), repr=False, compare=False)
-    beyond: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,42 +99,34 @@ class Guided(Design):
             )  # fmt: skip
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        limited = [metric for metric in metrics if not _uses_all_ranks(metric)]
-        beyond = len(limited) < len(metrics)
-        k = max(self.k or _DEEP, 1) if beyond else self.k
-        if limited:
-            k = largest_k(k, limited, relevant)
-        return replace(self, k=k, beyond=beyond, metrics=tuple(metrics))
+        k = largest_k(self.k, metrics, relevant)
+        return replace(self, k=k, metrics=tuple(metrics))
 
     def least(self, others: IntArray) -> int:
         assert self.k is not None
         first = int(np.minimum(self.k, others).sum())
         return min(first + 2 * int(others.max()), int(others.sum()))
 
-    def step(self, now: Situation) -> Step:
+    def step(self, now: Situation) -> IntArray:
         """Continue the stage, begin the next one, or rank the next users in full."""
         assert self.k is not None
-        last = int(now.others.max()) + 1 if self.beyond else self.k
-        to_end, _ = towards_the_kth(now, last)
+        to_end, _ = towards_the_kth(now, self.k)
         if now.allowed is None and self.error is None:
-            return Step(to_end, now.notes)
+            return to_end
         outlook = _Outlook(now, self)
         if now.notes.turn.any():
-            if self.error is None or not pilot_is_over(now, to_end):
-                idle = now.watched and not (to_end > now.scored)[now.notes.turn > 0].any()
-                said = so_far(now, self.metrics[0], outlook.unknown) if idle else ""
-                return next_in_turn(now, to_end, said)
-            settled, said = second_draw(now, self.metrics, outlook.unknown, self.error)
-            return next_in_turn(replace(now, notes=settled), to_end, said)
-        goal, _ = towards_the_kth(now, self.k)
+            if self.error is not None and pilot_is_over(now, to_end):
+                now.notes = second_draw(now, self.metrics, outlook.open, self.error)
+            return next_in_turn(now, to_end)
         stage = _stage(self.k, outlook.reached)
         if (outlook.open & (now.scored < np.minimum(stage, now.others))).any():
-            return Step(np.minimum(goal, stage), now.notes)
+            return np.minimum(to_end, stage)
         after = _stage(self.k, stage + 1)
         if outlook.is_worth(after):
-            notes = replace(now.notes, before=now.beaten.copy(), earlier=now.notes.before)
-            return Step(np.minimum(goal, after), notes)
-        return next_in_turn(replace(now, notes=outlook.draw()), to_end)
+            now.notes = replace(now.notes, before=now.beaten.copy(), earlier=now.notes.before)
+            return np.minimum(to_end, after)
+        now.notes = outlook.draw()
+        return next_in_turn(now, to_end)
 
 
 def _stage(k: int, reached: int) -> int:
@@ -172,16 +154,14 @@ class _Outlook:
         """Return the largest value that a target beaten b times may still have, for b = 0..K.
 
         It is the mean over the metrics, relative to rank 1. Only the draw of users depends on it. A
-        metric that is not bounded, or not a weight of the rank alone, counts the same at all ranks.
+        metric that is not a weight of the rank alone counts the same at all ranks up to K.
         """
         k, metrics = self.k, self.design.metrics
         found, ranks = np.zeros(k + 1), np.arange(1, k + 2)
         for metric in metrics:
-            family = metric.family
-            last = k + 1 if _uses_all_ranks(metric) else metric.k or k
-            flat = family.uses_items or not family.bounded or family is _metrics.RPrec
+            flat = metric.family.uses_items or metric.k is None
             weights = np.ones(k + 1) if flat else metric.weights(ranks, k + 1)
-            found += np.where(ranks <= last, weights / weights[0], 0.0) / len(metrics)
+            found += np.where(ranks <= (metric.k or k), weights / weights[0], 0.0) / len(metrics)
         return found
 
     @cached_property
@@ -190,14 +170,9 @@ class _Outlook:
         return np.asarray((self.now.beaten < self.k) & (self.now.scored < self.now.others))
 
     @cached_property
-    def unknown(self) -> BoolArray:
-        """Return which targets have an unknown value: open ones, and with MRR those beyond K."""
-        return (self.now.scored < self.now.others) if self.design.beyond else self.open
-
-    @cached_property
     def missing(self) -> IntArray:
-        """Return with how many items each unknown target has not been compared."""
-        return np.where(self.unknown, self.now.others - self.now.scored, 0)
+        """Return with how many items each open target has not been compared."""
+        return np.where(self.open, self.now.others - self.now.scored, 0)
 
     @cached_property
     def costs(self) -> FloatArray:
@@ -261,7 +236,7 @@ class _Outlook:
         slower = min(lost / lost_before, 1.0) if lost_before > 0.0 else 0.0
         to_come = slower ** np.arange(1, math.ceil(self._stages_left) + 1)
         at_end = value * float(np.prod(1.0 - lost * to_come))
-        stake = float(self.gains[np.minimum(now.beaten, self.k)[self.unknown]].sum())
+        stake = float(self.gains[np.minimum(now.beaten, self.k)[self.open]].sum())
         seek = (self.design.error * at_end / quantile(LEVEL)) ** 2
         square = self._spread_and_part[0] * stake**2 * float(to_come[stages:].sum())
         found = (square + math.sqrt(square**2 + 4.0 * stake**2 * seek)) / (2.0 * seek)
@@ -276,18 +251,15 @@ class _Outlook:
     @cached_property
     def _spread_and_part(self) -> tuple[float, float]:
         """Return (spread / what may be lost)^2, and the part of it that a stage leaves."""
-        notes, beaten = self.now.notes, np.minimum(self.now.beaten, self.k)
-        spreads = np.where(self.unknown, self.spreads[beaten], 0.0)
-        beyond, last = (float(spreads[part].sum()) for part in (beaten == self.k, beaten < self.k))
-        whole = last + beyond
-        square = float(whole / self.gains[beaten[self.unknown]].sum()) ** 2
+        notes, beaten = self.now.notes, self.now.beaten[self.open]
+        last = float(self.spreads[beaten].sum())
+        square = float(last / self.gains[beaten].sum()) ** 2
         part = usual = _USUALLY_LEFT * (1.0 - 1.0 / (self._stages_left + 1.0))
         if self.reached > self.k:
             earlier = _spreads(notes.earlier, notes.before, self.gains)
             spread = float(earlier[notes.before[notes.before < self.k]].sum())
             part = last / spread * math.sqrt(usual) if spread > 0 else 1.0
-        # Targets beyond K are not compared with more items in a stage.
-        return square, ((math.sqrt(part) * last + beyond) / whole) ** 2 if beyond else part
+        return square, part
 
     @cached_property
     def spreads(self) -> FloatArray:
@@ -301,22 +273,18 @@ class _Outlook:
         affordable = self.left // max(float(self.costs.max()), 1.0)
         draws = max(affordable if error is None else min(self._needed(0), affordable), 1.0)
         seen, stake = (
-            now.of_users(np.where(self.unknown, each[beaten] ** 2, 0.0))
+            now.of_users(np.where(self.open, each[beaten] ** 2, 0.0))
             for each in (self.spreads, self.gains)
         )
         # A user may lose everything although no user like this one lost anything so far.
         spread = np.sqrt(seen + _ASSUMED * stake / draws)
         # Of several models, users who are open under the same ones are alike.
         number = np.repeat(2.0 ** np.arange(now.models), len(now.users) // now.models)
-        models = now.of_users(self.unknown * number) * (now.models > 1)
-        # What targets beyond K can lose differs by metric, so they have strata of their own.
-        beyond, waiting = now.of_users(self.open) == 0, self.costs > 0
+        models = now.of_users(self.open * number) * (now.models > 1)
+        waiting = self.costs > 0
+        most = round(draws / (_FOR_STRATUM if error is None else _FOR_PILOT))
         stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
-        for part in (np.flatnonzero(waiting & ~beyond), np.flatnonzero(waiting & beyond)):
-            share = float(spread[part].sum() / max(spread[waiting].sum(), 1e-300))
-            most = round(share * draws / (_FOR_STRATUM if error is None else _FOR_PILOT))
-            groups = strata_of((models[part], -stake[part]), spread[part], most)
-            stratum[part] = 1 + groups + stratum.max()
+        stratum[waiting] = 1 + strata_of((models[waiting], -stake[waiting]), spread[waiting], most)
         in_order = now.user_order[waiting[now.user_order]]
         turn[in_order] = turns_of(stratum[in_order], spread[in_order])
         notes = replace(
@@ -334,8 +302,8 @@ class _Outlook:
 def _spreads(before: IntArray, after: IntArray, gains: FloatArray) -> FloatArray:
     """Return how much values varied between two stages, by how often targets were beaten before.
 
-    Later changes are smaller, but likely in the same proportion. Targets beaten K times did not
-    change any more: only the range of their values is known.
+    Later changes are smaller, but likely in the same proportion. Targets beaten K times do not
+    change any more.
     """
     k = len(gains) - 1
     changing = before < k
@@ -346,10 +314,4 @@ def _spreads(before: IntArray, after: IntArray, gains: FloatArray) -> FloatArray
     mean = np.bincount(start, loss, minlength=k + 1) / np.maximum(count, 1)
     squares = np.bincount(start, (loss - mean[start]) ** 2, minlength=k + 1)
     variance = (squares + _PRIOR * of_all * gains**2) / (count + _PRIOR)
-    variance[k] = (_WITHIN_RANGE * gains[k]) ** 2
     return np.sqrt(variance)
-
-
-def _uses_all_ranks(metric: Metric) -> bool:
-    """Return whether a metric has no K; the K of R-precision is the number of relevant items."""
-    return metric.k is None and metric.family is not _metrics.RPrec

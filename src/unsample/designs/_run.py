@@ -12,20 +12,16 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._progress import Progress
 from unsample.designs._candidates import Candidates
-from unsample.designs._checkpoint import Checkpoint, State, identity_of
+from unsample.designs._checkpoint import Checkpoint, identity_of
 from unsample.designs._designs import Design, Exact
-from unsample.designs._findings import Findings, Situation
+from unsample.designs._findings import Findings, Notes, Situation
 from unsample.designs._full import count_all
 from unsample.designs._guides import Guide, GuidedOrders
 from unsample.designs._orders import as_key, target_keys
 from unsample.designs._scan import Scan, Tally
 from unsample.designs._scorers import FactorScores, Scorer, refuse_infinite_targets
-from unsample.errors import InputError, ScoreError
+from unsample.errors import InputError
 from unsample.metrics import Metric
-
-#: The largest difference between scores of two calls that counts as rounding, relative to their
-#: spread.
-_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +34,21 @@ class Run:
         The most scores to ask for in one call.
     workers
         Number of threads that call the scorer.
-    device, precision
-        For factors that are ranked in full: rank on this device of torch (``"cuda"``). Factors may
-        be rounded to ``"bfloat16"``. A torch module stays on the device where it is.
+    device
+        For factors that are ranked in full: rank on this device of torch (``"cuda"``). A torch
+        module stays on the device where it is.
     checkpoint
         A file to which the state is written from time to time. After an interruption the same call
         continues from there, to the same result; it asks again for what was not written yet.
+        Delete the file when the model changes.
     progress
-        Called with the number of targets that are known, the number of all, and a note: the scores
-        spent, and the half-width so far. By default a bar on a terminal, after two seconds.
+        Called with the number of targets that are known, the number of all, and the scores spent.
+        By default a bar on a terminal, after two seconds.
     """
 
     batch: int = 1 << 17
     workers: int = 1
     device: str | None = None
-    precision: str = "float32"
     checkpoint: str | os.PathLike[str] | None = None
     progress: Progress | None = None
 
@@ -91,68 +87,62 @@ def run(
         )
     seed, models = as_key(rng), len(scorers)
     others, relevant = np.tile(candidates.others, models), candidates.relevant
-    fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
+    fitted, allowed = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
     orders = GuidedOrders(candidates, keys, guide or Guide())
     scan = Scan(scorers, orders, fitted.with_replacement, names)
-    probe = Probe.ask(scan, checked)
-    state, place = State.empty(len(others)), None
+    tally, notes, goal = Tally.empty(len(others)), Notes.empty(len(others)), np.zeros_like(others)
+    place = None
     if how.checkpoint is not None:
         identity = identity_of(fitted, candidates, orders.guide, allowed, ties, seed, models)
-        place = Checkpoint(Path(how.checkpoint), identity, probe.scores)
-        state = place.load() or state
+        place = Checkpoint(Path(how.checkpoint), identity)
+        tally, notes, goal = place.load() or (tally, notes, goal)
     # Exact ranks: a tie counts as beating the target only if it does so under every outcome.
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
-    tally, said = state.tally, ""
     different, users = np.unique(candidates.users, return_inverse=True)
     # A random order of users, by keys of the user only: ``items`` is no target.
     user_keys = target_keys(seed, different, np.full(len(different), candidates.items))
-    order = np.argsort(user_keys, kind="stable")
+    now = Situation(
+        scored=tally.scored,
+        beaten=tally.beaten(for_sure),
+        others=others,
+        allowed=allowed,
+        users=np.tile(users.reshape(-1), models),
+        user_order=np.argsort(user_keys, kind="stable"),
+        notes=notes,
+        models=models,
+        relevance=relevance,
+        filtered=candidates.filtered,
+    )
     try:
         while True:
-            for _ in _compared(scan, tally, state.goal, how):
-                probe.compare(tally.own)
+            for _ in _compared(scan, tally, goal, how):
                 if place is not None:
-                    place.save(state)
+                    place.save(tally, now.notes, goal)
                 if how.progress is not None:
-                    known = tally.scored >= (others if fitted.certifies else state.goal)
+                    known = tally.scored >= (others if fitted.certifies else goal)
                     known |= tally.beaten(for_sure) >= getattr(fitted, "k", np.inf)
-                    note = f"{int(tally.scored.sum()):,} scores, {said}".rstrip(", ")
+                    note = f"{int(tally.scored.sum()):,} scores"
                     how.progress(int(np.count_nonzero(known)), len(others), note)
-            now = Situation(
-                scored=tally.scored,
-                beaten=tally.beaten(for_sure),
-                others=others,
-                allowed=allowed,
-                users=np.tile(users.reshape(-1), models),
-                user_order=order,
-                notes=state.notes,
-                models=models,
-                relevance=relevance,
-                filtered=candidates.filtered,
-                watched=how.progress is not None,
-            )
-            step = fitted.step(now)
-            state.notes, said = step.notes, step.said or said
-            if not (step.goal > tally.scored).any():
+            now.beaten = tally.beaten(for_sure)
+            goal = fitted.step(now)
+            if not (goal > tally.scored).any():
                 break
-            state.goal[:] = step.goal
     finally:  # also after an error
         if place is not None:
-            place.save(state, now=True)
+            place.save(tally, now.notes, goal, now=True)
     found = []
-    for model, here in enumerate(now.of_models()):
+    for here in now.of_models():
         mine = tally.take(here)
-        asked = int(np.count_nonzero(probe.rows // len(candidates) == model))
         found.append(
             fitted.findings(
                 1 + mine.beaten(for_sure),
                 1 + _above(mine, scan, ties, in_one_list=fitted.certifies and relevant > 1),
                 mine.scored,
                 candidates.others,
-                scored=int(mine.scored.sum()) + int(np.isfinite(mine.own).sum()) + asked,
-                notes=state.notes.take(here),
+                scored=int(mine.scored.sum()) + len(candidates),
+                notes=now.notes.take(here),
                 users=candidates.users,
                 filtered=candidates.filtered,
             )
@@ -171,7 +161,7 @@ def _compared(scan: Scan, tally: Tally, goal: IntArray, how: Run) -> Iterator[No
         if not (scorer.whole and fresh and (goal[here] == candidates.others).all()):
             continue
         some = candidates.take(rows)
-        for place, better, equal, own in count_all(scorer, some, how.device, how.precision):
+        for place, better, equal, own in count_all(scorer, some, how.device):
             with scan.naming(model):
                 refuse_infinite_targets(own, some.users[place], some.targets[place])
             part = Tally(
@@ -210,38 +200,3 @@ def _above(tally: Tally, scan: Scan, ties: str, *, in_one_list: bool) -> IntArra
             before = [*(each + (each >= place) for each in before), place]
         above[group] = tally.better[group] + before
     return above
-
-
-@dataclass(frozen=True, eq=False)
-class Probe:
-    """The scores of a few targets, asked for first. Later calls must give the same scores."""
-
-    rows: IntArray
-    scores: FloatArray
-
-    @classmethod
-    def ask(cls, scan: Scan, targets: int) -> Probe:
-        last = len(scan.scorers) * len(scan.candidates) - 1
-        rows = np.unique(np.linspace(0, last, targets).astype(np.int64))
-        return cls(rows, scan.own_scores(rows) if targets else np.empty(0))
-
-    def compare(self, own: FloatArray) -> None:
-        """Refuse a scorer that is not deterministic; ``own`` is NaN for scores not yet known."""
-        again = own[self.rows]
-        known = np.isfinite(again) & np.isfinite(self.scores)
-        if not known.any():
-            return
-        first, second = self.scores[known], again[known]
-        # The spread of all probed scores: a score near zero may be a sum of large numbers.
-        usual = self.scores[np.isfinite(self.scores)]
-        largest = np.abs(usual).max()
-        allowed = _ROUNDING * np.ptp(usual) + 8 * np.finfo(np.float32).eps * largest
-        moved = np.abs(first - second) > allowed
-        if moved.any():
-            where = int(np.argmax(moved))
-            raise ScoreError(
-                f"scores must be the same when asked for again, got {int(moved.sum())} of "
-                f"{moved.size} that are not, the first {first[where]:.6g} and then "
-                f"{second[where]:.6g}; fix the random seed of the model, or switch off what is "
-                "random (dropout: model.eval()); no score may depend on the other items of a call"
-            )

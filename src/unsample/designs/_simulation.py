@@ -39,20 +39,20 @@ def simulated(
         raise RankError("ranks must hold at least one rank, got none")
     if others.max() >= LARGEST_URN:
         raise DesignError(f"items must be at most {LARGEST_URN:,} to simulate, got more")
-    fitted, allowed, checked = design.fit(metrics, others, budget)
+    fitted, allowed = design.fit(metrics, others, budget)
     rng, odds = as_rng(rng), check_real("odds", odds, low=0.0, open_low=True)
     order = rng.permutation(size) if order is None else order
     k = getattr(fitted, "k", None)
     if places is None and fitted.guided and odds != 1.0 and k is not None:
         places = _draw_places(better, others, k, odds, rng)
-    scored, beaten, notes = np.zeros_like(others), np.zeros_like(others), Notes.empty(size)
+    scored, beaten = np.zeros_like(others), np.zeros_like(others)
+    now = Situation(scored, beaten, others, allowed, np.arange(size), order, Notes.empty(size))
     while True:
-        now = Situation(scored, beaten, others, allowed, np.arange(size), order, notes)
-        step = fitted.step(now)
-        notes, rows = step.notes, np.flatnonzero(step.goal > scored)
+        goal = fitted.step(now)
+        rows = np.flatnonzero(goal > scored)
         if not len(rows):
             break
-        goal, left = step.goal[rows], better[rows] - beaten[rows]
+        goal, left = goal[rows], better[rows] - beaten[rows]
         count = goal - scored[rows]
         if places is not None:
             found = (places[rows] <= goal[:, None]).sum(axis=1)
@@ -63,8 +63,8 @@ def simulated(
             rest = others[rows] - scored[rows] - left
             beaten[rows] += rng.hypergeometric(left, rest, count)
         scored[rows] = goal
-    total = size + checked + int(scored.sum())
-    return fitted.findings(1 + beaten, 1 + better, scored, others, scored=total, notes=notes)
+    total = size + int(scored.sum())
+    return fitted.findings(1 + beaten, 1 + better, scored, others, scored=total, notes=now.notes)
 
 
 def _draw_places(
