@@ -24,16 +24,6 @@ CASES = {
         r"K must be at most items = 50 .* got NDCG@51",
     ),
     "K at the end": ([1, 4, 10], {"items": 50, "sampled": 9, "metrics": "NDCG@50"}, None),
-    "one negative less": (
-        UNIFORM, {"items": 5000, "sampled": 100},
-        r"none of 3,000 ranks is 101, .* 99 negatives make 100 ranks; give sampled = 99",
-    ),
-    "as many negatives": (UNIFORM, {"items": 5000, "sampled": 99}, None),
-    "too few to tell": (UNIFORM[:200], {"items": 5000, "sampled": 100}, None),
-    "nobody near the end": (np.minimum(UNIFORM, 60), {"items": 5000, "sampled": 100}, None),
-    "numbers that fall": (
-        np.repeat(np.arange(1, 101), np.arange(100, 0, -1)), {"items": 5000, "sampled": 100}, None,
-    ),
 }  # fmt: skip
 
 
@@ -56,7 +46,7 @@ def test_what_is_hardly_meant_is_said_once(case, form, run, tmp_path):
             else:
                 unsample.compare({"a": ranks, "b": RANKS}, **options)
         said = [str(each.message) for each in caught]
-    ours = [text for text in said if "must be" in text or "drawn beside" in text]
+    ours = [text for text in said if "must be" in text]
     assert len(ours) == (wanted is not None)
     assert wanted is None or re.search(wanted, ours[0])
 

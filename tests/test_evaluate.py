@@ -500,7 +500,7 @@ def test_an_error_is_reached_at_less_cost_and_an_exact_one_needs_none(world):
     assert wide.run(None, metrics="NDCG@10", error=0.1).reached
 
 
-@pytest.mark.filterwarnings("ignore::unsample.errors.UnresolvedWarning")
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_a_budget_beside_an_error_is_a_hard_limit(world):
     with pytest.warns(UnsampleWarning, match="the error sought was not reached: .* within"):
         found = world.run(None, scorer=world.scores, error=0.01, budget=20_000)

@@ -15,7 +15,7 @@ from unsample.designs import Candidates, Guided, RowScores, as_guide
 from unsample.designs._guides import GuidedOrders
 from unsample.designs._orders import target_keys
 from unsample.designs._simulation import simulated
-from unsample.errors import DesignError, InputError, UnresolvedWarning
+from unsample.errors import DesignError, InputError, UnsampleWarning
 from unsample.metrics import parse, parse_all
 
 NEVER = np.iinfo(np.int64).max
@@ -156,7 +156,7 @@ def test_users_with_several_targets_are_drawn_as_a_whole(options):
 
 
 def test_a_budget_that_ends_early_gives_what_is_certain_and_says_so(world, full):
-    with pytest.warns(UnresolvedWarning, match="users were drawn to stand for others"):
+    with pytest.warns(UnsampleWarning, match="users were drawn to stand for others"):
         found = world.run("guided", budget=12_000)
     entry = found["NDCG@10"]
     assert not entry.resolved

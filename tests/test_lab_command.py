@@ -6,7 +6,7 @@ import pytest
 
 import unsample
 from tests.synthetic import synthetic
-from unsample.errors import DatasetError, FileError, MissingExtraError
+from unsample.errors import FileError, InputError, MissingExtraError
 from unsample.lab import _train, datasets
 from unsample.lab.bank import read_folder
 from unsample.lab.datasets import load_ranks, names
@@ -41,9 +41,9 @@ def test_unknown_ranks_are_refused(tmp_path):
         (("ml-1m", "eas"), "did you mean ease"),
         (("ml-1m", "popularity"), "recommender must be one of"),
     ):
-        with pytest.raises(DatasetError, match=words):
+        with pytest.raises(InputError, match=words):
             load_ranks(*arguments)
-    with pytest.raises(DatasetError, match="candidates must be one of unseen, all"):
+    with pytest.raises(InputError, match="candidates must be one of unseen, all"):
         load_ranks("ml-1m", "ease", candidates="mine")
     with pytest.raises(FileError, match="train a recommender first"):
         load_ranks("ml-1m", "ease", folder=tmp_path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unsample import estimate
-from unsample.errors import DatasetError, FileError, InputError
+from unsample.errors import FileError, InputError
 from unsample.lab import paper
 from unsample.lab.datasets import load_ranks
 from unsample.lab.paper import ESTIMATORS, RECOMMENDERS, SCHEMA, Cell
@@ -143,7 +143,7 @@ def test_neither_other_data_sets_nor_workers_change_a_number(tables, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ({"datasets": ["ml-1n"]}, DatasetError, "did you mean ml-1m"),
+        ({"datasets": ["ml-1n"]}, InputError, "did you mean ml-1m"),
         ({"repeats": 1}, InputError, "repeats must be an integer of at least 2"),
         ({"rng": -1}, InputError, "rng must be"),
         ({"workers": 0}, InputError, "workers must be"),

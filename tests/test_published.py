@@ -72,16 +72,6 @@ def test_numbers_that_no_ranks_but_some_histogram_can_give_are_reported():
     assert result["Recall@10"].source == "bounds"
 
 
-def test_where_numbers_tell_little_a_range_is_shown_and_what_would_help():
-    with pytest.warns(UnsampleWarning, match="ranks 1 to 10 apart; NDCG or a hit rate at 1 would"):
-        alone = published({"HR@10": "0.690"}, **SETUP, metrics=["Recall@1", "Recall@400"])
-    assert [entry.vague for entry in alone.values()] == [True, False]
-    assert alone["Recall@400"].resolved
-    more = published(PAPER, **SETUP, metrics=["Recall@10", "Recall@200"])
-    assert not more["Recall@10"].vague
-    assert np.ptp(more["Recall@200"].interval()) < np.ptp(alone.metric("Recall@200").interval())
-
-
 def test_without_a_prior_the_interval_is_the_bounds_of_the_numbers():
     found = published(PAPER, **SETUP, metrics=["Recall@10", "Recall@200"], prior=None)
     for entry in found.values():
@@ -97,7 +87,6 @@ def test_without_a_prior_the_interval_is_the_bounds_of_the_numbers():
 # -- reading --------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:.* can hardly be told")
 @pytest.mark.parametrize(
     ("numbers", "options", "low", "high"),
     [
@@ -229,7 +218,6 @@ def test_a_wrong_catalogue_does_not_cover(ledger):
     assert findings[0].value < 0.5
 
 
-@pytest.mark.filterwarnings("ignore:.* can hardly be told")
 def test_means_of_runs_are_taken():
     options = {"items": 3706, "sampled": 99, "metrics": "Recall@100"}
     # The mean of five runs on 40 users: a fifth of a hit.

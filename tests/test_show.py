@@ -132,18 +132,6 @@ def test_without_a_prior_bounds_stand_once_and_are_marked():
     assert "In brackets: 95 % interval. Bounds hold whatever" in show.as_markdown(result)
 
 
-def test_a_vague_value_is_a_range():
-    with pytest.warns(UnsampleWarning, match="a range is shown"):
-        result = unsample.published(
-            {"HR@10": "0.690"}, items=3706, sampled=99, users=6040, metrics="NDCG@10"
-        )
-    (row,) = show.sheet(result).tables[0].spread().brief.rows
-    low, high = result["NDCG@10"].interval()
-    assert list(map(str, row)) == ["NDCG@10", "\N{EN DASH}", f"{low:.4f} .. {high:.4f}"]
-    (row,) = charts(show.as_html(result))["metrics-chart"]["views"][0]["rows"]
-    assert row["value"] is None
-
-
 def test_guided_evaluations_name_both_intervals_these_users_first():
     result = pages.result("guided")
     table = show.sheet(result).tables[0].spread().brief

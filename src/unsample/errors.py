@@ -13,34 +13,6 @@ from __future__ import annotations
 #: Messages are shortened to this length: a cell of a damaged file can be megabytes long.
 _LONGEST = 2000
 
-__all__ = [
-    "BiasedMethodWarning",
-    "BudgetError",
-    "CheckpointError",
-    "ChecksumError",
-    "ClippedWarning",
-    "ContradictionError",
-    "ConvergenceWarning",
-    "DatasetError",
-    "DesignError",
-    "DownloadError",
-    "FileError",
-    "GoneError",
-    "InputError",
-    "MethodError",
-    "MetricError",
-    "MissingExtraError",
-    "OutputError",
-    "RankError",
-    "RecommenderError",
-    "RefutedWarning",
-    "ScoreError",
-    "SolverError",
-    "UnresolvedWarning",
-    "UnsampleError",
-    "UnsampleWarning",
-]
-
 
 class UnsampleError(Exception):
     """Base of all errors that this package raises on purpose."""
@@ -93,32 +65,16 @@ class ScoreError(InputError):
     """Scores of the wrong shape or type, or scores that contain NaN."""
 
 
-class RecommenderError(InputError):
-    """An unknown recommender, or one asked for scores before it was fitted."""
-
-
 class FileError(InputError):
-    """A file that is missing, unreadable, truncated, or lacks a column."""
+    """A file that is missing, unreadable, damaged, or lacks a column."""
 
 
 class CheckpointError(FileError):
     """A checkpoint of another evaluation than the one to be continued."""
 
 
-class ChecksumError(FileError):
-    """A file whose content differs from the published one; the message holds both checksums."""
-
-
-class DatasetError(InputError):
-    """An unknown data set, or one without what was asked for (a split, times, any rows)."""
-
-
 class DownloadError(UnsampleError, OSError):
     """A public file could not be downloaded; the message says how to provide it by hand."""
-
-
-class OutputError(UnsampleError, OSError):
-    """Standard output cannot be written: a full disk, or a device that fails."""
 
 
 class SolverError(UnsampleError, RuntimeError):
@@ -141,21 +97,9 @@ class UnsampleWarning(UserWarning):
     """Base of all warnings of this package."""
 
 
-class ClippedWarning(UnsampleWarning):
-    """A method's value was outside the range of its metric and was set to the nearest limit."""
-
-
-class UnresolvedWarning(UnsampleWarning):
-    """The sample cannot see ranks as small as K: the estimate rests on the method's assumption."""
-
-
 class BiasedMethodWarning(UnsampleWarning):
-    """The method's values are not on the scale of the metric; they are shown for comparison."""
+    """The method's values are known to be wrong; they are shown for comparison."""
 
 
 class RefutedWarning(UnsampleWarning):
-    """The data contradict the shape that was assumed, or the design that was stated."""
-
-
-class ConvergenceWarning(UnsampleWarning):
-    """A solver stopped before it reached its tolerance."""
+    """The data contradict the design that was stated: no P(R) gives them."""

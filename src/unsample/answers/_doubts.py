@@ -14,17 +14,31 @@ from unsample.evidence import RankCounts
 from unsample.metrics import Metric
 from unsample.prior import BOUNDS, FEWEST_USERS, Posterior
 
-#: Ranks before the last whose targets say how many to expect at the last, and how many make an
-#: empty last rank no chance: exp(-10) is less than one in twenty thousand.
-_BEFORE, _NEAREST, _NO_CHANCE = 10, 3, 10.0
 #: How many metrics a note names.
 _NAMED = 3
-
-
-def doubts(counts: RankCounts, metrics: Iterable[Metric]) -> list[Note]:
-    """Return what a reader should check of the design and of the metrics."""
-    beyond = beyond_items(metrics, counts.largest_catalogue)
-    return [*beyond, *_drawn_often(counts), *_one_less(counts)]
+#: Why intervals are the bounds, and what to do.
+_WHY_BOUNDS = {
+    "refuted": (
+        "no distribution of global ranks fits these sampled ranks: items, sampled, or how items "
+        "were drawn or ties broken is not as stated, and no estimate can be trusted"
+    ),
+    "shared": (
+        "targets share their sampled items, and it is not known which item beats which target: the "
+        "intervals are bounds, which allow for any dependence, and are wide; record outcomes by "
+        "item (rows of user, item, score, target), or draw items for each target"
+    ),
+    "few users": "{users} few: the intervals are bounds, valid for any number",
+    "few items": (
+        "fewer than four of the shared items make up most of the error that comes with them, so "
+        "that nothing tells how large it is: these intervals are bounds, which allow for any "
+        "dependence; draw a larger part, or ask for a larger K"
+    ),
+    "unlike": (
+        "these sampled ranks are unlike those of the data sets that the prior was learned from: "
+        "the intervals are bounds, which hold whatever P(R) is; check items, sampled, ties and how "
+        "items were drawn"
+    ),
+}
 
 
 def beyond_items(metrics: Iterable[Metric], items: int) -> list[Note]:
@@ -38,7 +52,7 @@ def beyond_items(metrics: Iterable[Metric], items: int) -> list[Note]:
     return [Note("beyond", text)] if beyond else []
 
 
-def _drawn_often(counts: RankCounts) -> list[Note]:
+def drawn_often(counts: RankCounts) -> list[Note]:
     """Return a note if most targets have more draws than their catalogue has other items.
 
     It is no error: small relations of a knowledge graph are sampled so, and the law holds.
@@ -53,31 +67,6 @@ def _drawn_often(counts: RankCounts) -> list[Note]:
         "all its items were ranked give unsample.exact the ranks"
     )
     return [Note("drawn often", text)]
-
-
-def _one_less(counts: RankCounts) -> list[Note]:
-    """Return a note if nobody has the last rank, where as many should as have those before."""
-    sampled = int(counts.sampled[0])
-    if (counts.sampled != sampled).any() or (counts.low < counts.high).any() or counts.full.any():
-        return []
-    place = counts.low + _BEFORE - sampled - 1
-    times = np.bincount(place[place >= 0], counts.count[place >= 0], minlength=_BEFORE + 1)
-    before = times[max(_BEFORE - sampled, 0) : -1]
-    nearest = float(before[-_NEAREST:].min())
-    # Where numbers fall towards the end they may go on falling.
-    expected = nearest * min(1.0, nearest / float(before.mean())) if nearest else 0.0
-    if times[-1] or expected < _NO_CHANCE:
-        return []
-    text = (
-        f"sampled counts the items drawn beside the target, got {sampled}, but none of "
-        f"{counts.total:,} ranks is {sampled + 1}, where about {expected:.0f} should be: "
-        f"{sampled - 1} negatives make {sampled} ranks; give sampled = {sampled - 1} if there were "
-        "so many"
-    )
-    return [Note("one less", text)]
-
-
-# -- what methods and intervals leave to be said ---------------------------------------------------
 
 
 def on_fits(fits: Mapping[str, Fit], metrics: Sequence[Metric]) -> list[Note]:
@@ -121,42 +110,17 @@ def on_bounds(
     counts: RankCounts, bounds: Bounds, posterior: Posterior | None, entries: Sequence[Estimate]
 ) -> list[Note]:
     """Return why intervals are the bounds, if any are."""
+    if bounds.feasible and all(entry.source != BOUNDS for entry in entries):
+        return []
     if not bounds.feasible:
-        text = (
-            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
-            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
-        )
-        return [Note("refuted", text)]
-    if all(entry.source != BOUNDS for entry in entries):
+        why = "refuted"
+    elif counts.shared is not None and not counts.shared.known:
+        why = "shared"
+    elif counts.effective_users < FEWEST_USERS:
+        why = "few users"
+    elif posterior is None:  # which was asked for
         return []
-    return _why_bounds(counts, posterior)
-
-
-def _why_bounds(counts: RankCounts, posterior: Posterior | None) -> list[Note]:
-    """Return why some intervals are the bounds."""
-    if counts.shared is not None and not counts.shared.known:
-        text = (
-            "targets share their sampled items, and it is not known which item beats which target: "
-            "the intervals are bounds, which allow for any dependence, and are wide; record "
-            "outcomes by item (rows of user, item, score, target), or draw items for each target"
-        )
-        return [Note("shared", text)]
-    if counts.effective_users < FEWEST_USERS:
-        few = "1 user is" if counts.users == 1 else f"{counts.users:,} users are"
-        text = f"{few} few: the intervals are bounds, valid for any number"
-        return [Note("few users", text)]
-    if posterior is None:
-        return []
-    if BOUNDS not in posterior.sources:
-        text = (
-            "fewer than four of the shared items make up most of the error that comes with them, "
-            "so that nothing tells how large it is: these intervals are bounds, which allow for "
-            "any dependence; draw a larger part, or ask for a larger K"
-        )
-        return [Note("few items", text)]
-    text = (
-        "these sampled ranks are unlike those of the data sets that the prior was learned from: "
-        "the intervals are bounds, which hold whatever P(R) is; check items, sampled, ties and how "
-        "items were drawn"
-    )
-    return [Note("unlike", text)]
+    else:
+        why = "unlike" if BOUNDS in posterior.sources else "few items"
+    users = "1 user is" if counts.users == 1 else f"{counts.users:,} users are"
+    return [Note(why, _WHY_BOUNDS[why].format(users=users))]

@@ -6,24 +6,13 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from unsample.errors import (
-    BiasedMethodWarning,
-    ClippedWarning,
-    ConvergenceWarning,
-    RefutedWarning,
-    UnresolvedWarning,
-    UnsampleWarning,
-)
+from unsample.errors import BiasedMethodWarning, RefutedWarning, UnsampleWarning
 
 #: Names of notes that have a warning of their own, by which Python's filters know them.
 _CATEGORIES: dict[str, type[UnsampleWarning]] = {
     "biased": BiasedMethodWarning,
-    "clipped": ClippedWarning,
-    "doubted": RefutedWarning,
     "outside": BiasedMethodWarning,
     "refuted": RefutedWarning,
-    "unconverged": ConvergenceWarning,
-    "unresolved": UnresolvedWarning,
 }
 
 

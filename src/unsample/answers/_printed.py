@@ -168,9 +168,6 @@ class Paper:
         self.features = np.stack([number.metric.weights(self.low, law.n) for number in numbers])
         self.means = np.array([number.value for number in numbers])
         self.half_units = np.array([number.half_unit for number in numbers])
-        changes = np.diff(self.features, axis=1).any(axis=0)
-        #: No number distinguishes the ranks from 1 to this one: 10 if there is only HR@10.
-        self.first_cut = int(np.argmax(changes)) + 1 if changes.any() else law.n
 
     @cached_property
     def counts(self) -> RankCounts:

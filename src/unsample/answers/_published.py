@@ -42,12 +42,6 @@ class PublishedEstimate(Estimate):
         """Return another metric from the same numbers."""
         return _entry(metric, self.paper, self.posterior)
 
-    @property
-    def vague(self) -> bool:
-        """Return whether the interval's half-width exceeds the value: a range says more."""
-        low, high = self.interval()
-        return (high - low) / 2.0 > self.value
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Published(Estimates):
@@ -145,12 +139,20 @@ def published(
         printed = [(number.metric, number.low, number.high) for number in paper.numbers]
         evidence = Numbers.of(law, users, printed)
         posterior = Posterior.of_numbers(evidence, held, kind=chosen, candidates=candidates)
-    entries = [_entry(metric, paper, posterior) for metric in wanted]
+    notes: tuple[Note, ...] = ()
+    if paper.refuted:
+        named = " and ".join(str(paper.numbers[row]) for row in paper.refuted)
+        text = (
+            f"no distribution of global ranks gives {named} but for chance: items, sampled, users, "
+            "or how items were drawn or ties broken is not as stated, and no estimate can be "
+            "trusted"
+        )
+        notes = (Note("refuted", text),)
     result = Published(
-        entries=tuple(entries),
+        entries=tuple(_entry(metric, paper, posterior) for metric in wanted),
         counts=paper.counts,
         distributions={} if posterior is None else {AUTO: posterior.curve()},
-        notes=tuple(_on_entries(entries, paper)),
+        notes=notes,
         candidates=candidates,
         paper=paper,
     )
@@ -167,26 +169,3 @@ def _entry(metric: Metric, paper: Paper, posterior: Posterior | None) -> Publish
     return PublishedEstimate(
         metric, AUTO, value, source, spread, own, limits, paper.counts, posterior, paper=paper
     )
-
-
-def _on_entries(entries: list[PublishedEstimate], paper: Paper) -> list[Note]:
-    """Return what a reader must know of numbers that leave much open, or that nothing explains."""
-    if paper.refuted:
-        named = " and ".join(str(paper.numbers[row]) for row in paper.refuted)
-        text = (
-            f"no distribution of global ranks gives {named} but for chance: items, sampled, users, "
-            "or how items were drawn or ties broken is not as stated, and no estimate can be "
-            "trusted"
-        )
-        return [Note("refuted", text)]
-    vague = [entry.metric.name for entry in entries if entry.vague]
-    if not vague:
-        return []
-    help_ = "more printed numbers help: a hit rate at another K, or NDCG beside it"
-    if paper.first_cut > 1:
-        help_ = (
-            f"the numbers do not tell the sampled ranks 1 to {paper.first_cut} apart; NDCG or a "
-            "hit rate at 1 would"
-        )
-    text = f"{', '.join(vague)} can hardly be told from these numbers: a range is shown; {help_}"
-    return [Note("vague", text)]

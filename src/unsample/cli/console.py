@@ -20,7 +20,7 @@ from unsample import __version__
 from unsample._progress import terminal_clock
 from unsample._rules import printable
 from unsample.cli.options import EVERY_VERB
-from unsample.errors import FileError, OutputError, UnsampleError, UnsampleWarning
+from unsample.errors import FileError, UnsampleError, UnsampleWarning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,7 +171,7 @@ def say(text: str) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(problem, BrokenPipeError):
             sys.exit(141)
-        raise OutputError(
+        raise UnsampleError(
             f"cannot write to standard output: {problem.strerror}; the result is not complete"
         ) from problem
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from unsample.answers import (
@@ -101,11 +100,10 @@ def _standings(result: Comparison, shown: Comparison) -> Table:
 def _standing(row: Standing, result: Comparison, *, bold: bool = False) -> Number:
     """Return the estimate of a model, as `value_of` does, at the level of the comparison."""
     entry = result.estimates[row.model][row.metric]
-    value = math.nan if getattr(entry, "vague", False) else row.value
     if row.source == "bounds":
-        return number(value, (row.low, row.high), None, "bounds", bold=bold)
+        return number(row.value, (row.low, row.high), None, "bounds", bold=bold)
     bounds = None if is_exact(entry) else entry.bounds(result.level)
-    return number(value, (row.low, row.high), bounds, bold=bold)
+    return number(row.value, (row.low, row.high), bounds, bold=bold)
 
 
 def _differences(result: Comparison, shown: Comparison) -> Table:

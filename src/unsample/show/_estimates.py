@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -145,11 +144,9 @@ def value_of(entry: Estimate, guided: bool) -> Number:
         return number(entry.value, None, entry.interval(), "exact")
     if guided:
         return number(entry.value, entry.interval(population=False), entry.interval())
-    # Where the interval says more than a value does, a dash stands for it.
-    value = math.nan if getattr(entry, "vague", False) else entry.value
     if entry.source == "bounds":
-        return number(value, entry.bounds(), None, "bounds")
-    return number(value, entry.interval(), None if is_exact(entry) else entry.bounds())
+        return number(entry.value, entry.bounds(), None, "bounds")
+    return number(entry.value, entry.interval(), None if is_exact(entry) else entry.bounds())
 
 
 def _table(results: Mapping[str, Estimates]) -> Table:

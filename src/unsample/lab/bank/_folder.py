@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from unsample._archives import read_arrays
-from unsample.errors import DatasetError, FileError
+from unsample.errors import FileError, InputError
 from unsample.lab.bank._bank import Bank, RankSet
 from unsample.lab.datasets import CANDIDATES
 
@@ -41,7 +41,7 @@ def read_folder(folder: Path) -> Bank:
 def _sets(name: str, entry: Mapping[str, Any], arrays: Mapping[str, Any]) -> Iterator[RankSet]:
     missing = {"items", "n_seen"} - set(arrays)
     if missing:
-        raise DatasetError(f"{name}.npz must hold items and n_seen, it lacks {sorted(missing)}")
+        raise InputError(f"{name}.npz must hold items and n_seen, it lacks {sorted(missing)}")
     items, seen = int(arrays["items"]), arrays["n_seen"].astype(np.int64)
     repeat = arrays.get("repeat", np.zeros(len(seen), dtype=bool)).astype(bool)
     every = np.full(len(seen), items)

@@ -16,7 +16,7 @@ from pathlib import Path
 from unsample._archives import DAMAGED, open_plain
 from unsample._checks import import_extra
 from unsample._files import unwritable, write_atomically
-from unsample.errors import ChecksumError, DownloadError, FileError
+from unsample.errors import DownloadError, FileError
 from unsample.lab.datasets._registry import DataFile, record
 
 _COMPRESSIONS = ("", ".xz", ".gz")
@@ -71,7 +71,7 @@ def _verified(content: bytes, file: DataFile, where: str) -> bytes:
     """Return content whose checksum is the published one."""
     got = file.checksum_of(content)
     if got != file.checksum:
-        raise ChecksumError(
+        raise FileError(
             f"{where} must hold the published {file.name}: expected {file.checksum}, got {got} "
             f"({len(content):,} bytes); provide the original file, or delete it and download it"
         )

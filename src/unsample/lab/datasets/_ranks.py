@@ -24,7 +24,7 @@ import numpy as np
 from unsample._archives import read_arrays, write_arrays
 from unsample._checks import IntArray, check_choice
 from unsample._files import write_atomically
-from unsample.errors import DatasetError, FileError
+from unsample.errors import FileError
 from unsample.lab.datasets._registry import names
 
 #: Training items excluded from the candidates, or kept as in Jin et al., AAAI 2021; and the end of
@@ -62,12 +62,12 @@ def load_ranks(
     >>> len(ranks), int(ranks.items.max())
     (6040, 3706)
     """
-    check_choice("dataset", dataset, names(), error=DatasetError)
-    check_choice("candidates", candidates, CANDIDATES, error=DatasetError)
+    check_choice("dataset", dataset, names())
+    check_choice("candidates", candidates, CANDIDATES)
     shipped = Path(str(files("unsample.lab.datasets") / "bundled"))
     arrays, about = read_rank_file((folder or shipped) / f"{dataset}.npz")
     made = about["recommenders"]
-    check_choice("recommender", recommender, made, error=DatasetError)
+    check_choice("recommender", recommender, made)
     items = np.full(len(arrays["n_seen"]), arrays["items"], dtype=np.int64)
     if candidates == "unseen":
         items -= arrays["n_seen"]

@@ -10,7 +10,6 @@ from importlib.resources import files
 from typing import Any
 
 from unsample._checks import check_choice
-from unsample.errors import DatasetError
 
 #: No file of the registry is larger; where the size is not known, reading stops here.
 _LARGEST_FILE = 1 << 28
@@ -77,7 +76,7 @@ def names() -> tuple[str, ...]:
 def record(name: str) -> Record:
     """Return what the registry holds on ``name``, or suggest the nearest name."""
     tables = _tables()
-    check_choice("name", name, tables, error=DatasetError)
+    check_choice("name", name, tables)
     fields = dict(tables[name])
     return Record(
         name,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import IntArray, Seed, as_rng
-from unsample.errors import DatasetError
+from unsample.errors import InputError
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._load import load, load_published_test
 from unsample.lab.datasets._registry import record
@@ -63,7 +63,7 @@ def leave_published_out(name: str) -> Split:
     that the published training file repeats is not in ``train``.
     """
     if not record(name).test:
-        raise DatasetError(
+        raise InputError(
             f"{name} must have a published test item for each user, and has none; "
             "use leave_random_out(load(name), rng=...)"
         )

@@ -17,7 +17,6 @@ from unsample._checks import check_choice, check_integer
 from unsample._files import unwritable
 from unsample._progress import Progress
 from unsample._threads import in_threads, one_thread
-from unsample.errors import DatasetError
 from unsample.lab.datasets import load_ranks
 from unsample.lab.paper._cells import CellResult, compute_cell
 from unsample.lab.paper._claims import claim_rows
@@ -41,7 +40,7 @@ def run(
     """
     chosen = tuple(dict.fromkeys(datasets)) or DATASETS
     for dataset in chosen:
-        check_choice("dataset", dataset, DATASETS, error=DatasetError)
+        check_choice("dataset", dataset, DATASETS)
     check_integer("repeats", repeats, minimum=2, hint="a spread needs at least two")
     check_integer("rng", rng, minimum=0)
     workers = check_integer("workers", workers, minimum=1)

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any
 
 from unsample._checks import check_choice
-from unsample.errors import RecommenderError
 from unsample.lab.recommenders._base import Recommender
 from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN
 from unsample.lab.recommenders._multivae import MultiVAE
@@ -35,6 +34,6 @@ def create(name: str, **hyperparameters: Any) -> Recommender:
     >>> create("ease", penalty=200.0)
     EASE(penalty=200.0)
     """
-    check_choice("recommender", name, REGISTRY, error=RecommenderError)
+    check_choice("recommender", name, REGISTRY)
     REGISTRY[name].import_libraries()
     return REGISTRY[name](**hyperparameters)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray, import_extra
 from unsample._progress import Progress
-from unsample.errors import RecommenderError
+from unsample.errors import InputError
 from unsample.lab.datasets import Interactions
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Recommender(ABC):
     def fitted(self) -> Fitted:
         """Return what was learnt (its arrays are not to be changed)."""
         if self._fitted is None:
-            raise RecommenderError(
+            raise InputError(
                 f"{type(self).__name__} must be fitted before it can score; call fit(interactions)"
             )
         return self._fitted
