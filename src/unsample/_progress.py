@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,28 +45,3 @@ def terminal_progress(label: str) -> Iterator[Progress | None]:
         if shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-
-
-@contextmanager
-def terminal_clock(*, shown: bool = True) -> Iterator[None]:
-    """Tell on standard error, if that is a terminal, how long the work within has been going on."""
-    done, began = threading.Event(), time.monotonic()
-
-    def tick() -> None:
-        pause = _PATIENCE
-        while not done.wait(pause):
-            pause = 1.0
-            sys.stderr.write(f"\r\x1b[Kworking for {time.monotonic() - began:.0f} s")
-            sys.stderr.flush()
-        if pause < _PATIENCE:
-            sys.stderr.write("\r\x1b[K")
-
-    clock = threading.Thread(target=tick, daemon=True)
-    if shown and sys.stderr.isatty():
-        clock.start()
-    try:
-        yield
-    finally:
-        done.set()
-        if clock.is_alive():
-            clock.join()

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from unsample import __version__
-from unsample._progress import terminal_clock
 from unsample._rules import printable
 from unsample.cli.options import EVERY_VERB
 from unsample.errors import FileError, UnsampleError, UnsampleWarning
@@ -27,18 +26,18 @@ if TYPE_CHECKING:
 
 
 def verb(
-    *own: click.Parameter, examples: Sequence[str], clock: bool = True
+    *own: click.Parameter, examples: Sequence[str]
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a verb with its ``own`` options and those of all; what it returns is printed.
+    """Make a function a verb with its ``own`` options and those of all.
 
-    Without a ``clock`` it shows progress of its own.
+    What it returns is printed, or text as it is.
     """
 
     def made(function: Callable[..., Any]) -> click.Command:
         text = function.__doc__ or ""
         return click.Command(
             function.__name__,
-            callback=functools.partial(_call, function, clock),
+            callback=functools.partial(_call, function),
             params=[*own, *EVERY_VERB],
             help=text,
             short_help=text.partition("\n")[0],
@@ -51,7 +50,6 @@ def verb(
 
 def _call(
     function: Callable[..., Any],
-    clock: bool,
     *,
     form: str | None,
     html: Path | None,
@@ -63,38 +61,36 @@ def _call(
     """Call a verb, print its result in the form that is asked for, and say its warnings."""
     started = time.perf_counter()
     try:
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            terminal_clock(shown=clock and not quiet),
-        ):
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UnsampleWarning)
             result = function(**own)
     except UnsampleError as problem:
         if verbose:
             import traceback
 
-            murmur(traceback.format_exc())
+            write_err(traceback.format_exc())
         problem.args = (as_options(str(problem)),)
         raise
     if isinstance(result, str):
-        say(result)
+        write_out(result)
         return
-    failure = _written(result, html, plot)
     groups = result if isinstance(result, dict) else {"": result}
-    say(_shown(result, groups, form, verbose=verbose))
+    write_out(_shown(result, groups, form, verbose=verbose))
     told = [text for each in groups.values() for text in each.warnings]
     heard = [str(held.message) for held in caught]
-    # Those of the result stand in every form but text.
-    for text in dict.fromkeys(
-        [each for each in heard if each not in told] if form else told + heard
-    ):
-        if not quiet:
-            murmur(f"\nwarning: {as_options(text)}", colour="yellow")
+    if form is not None:  # which holds the warnings of the result
+        heard, told = [text for text in heard if text not in told], []
+    for text in [] if quiet else dict.fromkeys(told + heard):
+        write_err(f"\nwarning: {as_options(text)}")
     if verbose:
         took = f"{time.perf_counter() - started:.2f} s"
-        murmur(f"unsample {__version__}, Python {sys.version.split()[0]}, {took}")
-    if failure is not None:
-        raise failure
+        write_err(f"unsample {__version__}, Python {sys.version.split()[0]}, {took}")
+    # The result may have taken hours: it is printed, even if these cannot be written.
+    from unsample.show import write_html, write_plot
+
+    for path, write in ((html, write_html), (plot, write_plot)):
+        if path is not None:
+            write(result, path)
     gate = getattr(result, "gated", None)
     if gate is not None and gate.failed:
         sys.exit(1)
@@ -113,26 +109,10 @@ def _shown(result: object, groups: dict[str, Any], form: str | None, *, verbose:
     return (as_latex if form == "latex" else as_markdown)(result).rstrip("\n")
 
 
-def _written(result: object, html: Path | None, plot: Path | None) -> UnsampleError | None:
-    """Write page and plot; return what failed: the result may have taken hours, and comes first."""
-    from unsample.show import write_html, write_plot
-
-    try:
-        for path, write in ((html, write_html), (plot, write_plot)):
-            if path is not None:
-                write(result, path)
-    except UnsampleError as failure:
-        return failure
-    return None
-
-
 def run(call: Callable[[], object]) -> NoReturn:
     """Run a command; whatever ends it, it ends with an exit code and without a traceback."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:  # closed by the caller
-            setattr(sys, name, io.StringIO())
-        elif isinstance(stream, io.TextIOWrapper):
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
             # A terminal that has no character for a sign gets its number.
             stream.reconfigure(errors="backslashreplace")
     for name in ("SIGTERM", "SIGHUP"):
@@ -158,7 +138,7 @@ def run(call: Callable[[], object]) -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def say(text: str) -> None:
+def write_out(text: str) -> None:
     """Write to standard output, and complain where that takes no more.
 
     Names that come from files have no power over the terminal: their control characters show.
@@ -176,11 +156,10 @@ def say(text: str) -> None:
         ) from problem
 
 
-def murmur(text: str, *, colour: str | None = None) -> None:
+def write_err(text: str) -> None:
     """Write to standard error; where that is full or gone, nobody can be told."""
     with suppress(OSError):
-        plain = False if os.environ.get("NO_COLOR") else None
-        click.secho(printable(text), err=True, fg=colour, color=plain)
+        click.echo(printable(text), err=True)
 
 
 def as_options(text: str) -> str:
@@ -195,5 +174,5 @@ def as_options(text: str) -> str:
 
 
 def _fail(text: str, code: int) -> NoReturn:
-    murmur(f"unsample: {text}", colour="red")
+    write_err(f"unsample: {text}")
     sys.exit(code)

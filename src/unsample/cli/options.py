@@ -5,12 +5,10 @@ The library checks values. Only what would make its work vain is checked here, b
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from unsample._rules import check_choice, import_extra
 from unsample.errors import FileError, InputError
@@ -20,24 +18,8 @@ if TYPE_CHECKING:
 
     from unsample.tables import Read
 
-Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-
 #: Endings of the names of plots.
 _PLOTS = ("svg", "pdf", "png")
-
-
-def _words_of(place: str) -> Completion:
-    """Return the completion of a value from what the library lists at ``module:NAME``.
-
-    The module is loaded when a shell asks, so that help needs none of them.
-    """
-
-    def complete(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:
-        module, _, name = place.partition(":")
-        words = getattr(importlib.import_module(module), name)
-        return [CompletionItem(w) for w in words if w.casefold().startswith(start.casefold())]
-
-    return complete
 
 
 def _as_output(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
@@ -58,14 +40,9 @@ def _as_output(ctx: click.Context, param: click.Parameter, name: str | None) -> 
     return out
 
 
-def option(
-    name: str, metavar: str, text: str, *more: str, words: str | None = None, **settings: Any
-) -> click.Option:
-    """Return an option, what its value is called, its help, and where its values are listed."""
-    complete = None if words is None else _words_of(words)
-    return click.Option(
-        [name, *more], metavar=metavar, help=text, shell_complete=complete, **settings
-    )
+def option(name: str, metavar: str, text: str, *more: str, **settings: Any) -> click.Option:
+    """Return an option, what its value is called, and its help."""
+    return click.Option([name, *more], metavar=metavar, help=text, **settings)
 
 
 def flag(name: str, text: str, *more: str, **settings: Any) -> click.Option:
@@ -81,7 +58,7 @@ EVERY_VERB = (
     option("--html", "OUT", "Also write the result as a web page.", callback=_as_output),
     option("--plot", "OUT", "Also write a plot (svg, pdf or png).", callback=_as_output),
     flag("--verbose", "Print bounds, methods and time too, and where errors come from.", "-v"),
-    flag("--quiet", "Print no warnings and no progress; errors remain.", "-q"),
+    flag("--quiet", "Print no warnings; errors remain.", "-q"),
 )
 
 
@@ -93,8 +70,7 @@ def items(*, required: bool = False) -> click.Option:
 
 def metrics(text: str, **settings: Any) -> click.Option:
     """Return the option of metrics."""
-    words = "unsample.metrics:REGISTRY"
-    return option("--metrics", "METRIC", text, "-m", words=words, **settings)
+    return option("--metrics", "METRIC", text, "-m", **settings)
 
 
 SAMPLED = option(
@@ -109,14 +85,12 @@ CANDIDATES = option(
     "WHICH",
     "unseen: items that a user has seen were left out of the ranking; all: they were ranked too. "
     " [default: not stated, and intervals allow for both]",
-    words="unsample.estimators:CANDIDATES",
 )
 KIND = option(
     "--kind",
     "KIND",
     "recommendation; repeats: people choose again what they chose before; graph: other relevant "
     "items were left out of the ranking, metrics are means over targets.  [default: by the data]",
-    words="unsample.answers:PRIOR_KINDS",
 )
 PRIOR = option(
     "--prior",
@@ -148,7 +122,6 @@ RANKS = (
         "--negatives",
         "WHOSE",
         "own: items were sampled for each target; shared: all targets share one pool of items.",
-        words="unsample.evidence:NEGATIVES",
         default="own",
     ),
     REPLACEMENT,
@@ -156,13 +129,12 @@ RANKS = (
 #: How tables are read.
 TABLES = (
     COLUMN,
-    option("--rows", "KIND", "ranks, comparisons or scores.", words="unsample.tables:ROWS"),
+    option("--rows", "KIND", "ranks, comparisons or scores."),
     option(
         "--ties",
         "RULE",
         "Rank of a target with ties: random, realistic, optimistic or pessimistic.",
         default="random",
-        words="unsample.evidence:TIE_RULES",
     ),
     RNG,
     option(
@@ -170,7 +142,6 @@ TABLES = (
         "DIALECT",
         "Print the query that counts the table FILE, in duckdb, spark, bigquery or snowflake, and "
         "nothing else; this verb takes the table that it returns.",
-        words="unsample.tables._sql:DIALECTS",
     ),
 )
 

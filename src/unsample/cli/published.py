@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _ONE, _SEVERAL = "METRIC=VALUE", "NAME:METRIC=VALUE,..."
 #: A model's numbers: its name, how many items were sampled for it, metrics and values.
 _MODEL = re.compile(r"(?:(?P<name>[^=]+?):)??(?:(?P<sampled>\d+):)?(?P<numbers>[^:=]+=[^=].*)")
-#: A colon where an equals sign is meant.
-_COLON = re.compile(r"(?P<metric>.+):(?P<value>[0-9.]+%?)")
 
 
 @verb(
@@ -78,10 +76,9 @@ def _models(words: tuple[str, ...], sampled: int | None) -> dict[str, tuple[int,
     sizes: dict[str, int] = {}
     given: dict[str, list[str]] = {}
     for word in words:
-        match, colon = _MODEL.fullmatch(word), _COLON.fullmatch(word)
+        match = _MODEL.fullmatch(word)
         if match is None:
-            hint = f"write {colon['metric']}={colon['value']}" if colon else "such as HR@10=0.69"
-            raise InputError(f"a number must be given as {_ONE}, got {word!r}; {hint}")
+            raise InputError(f"a number must be given as {_ONE}, such as HR@10=0.69, got {word!r}")
         name, size = (match["name"] or "").strip(), match["sampled"] or sampled
         if size is None:
             raise InputError("--sampled must be given with printed numbers, got none; such as 99")

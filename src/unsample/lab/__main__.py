@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from unsample._progress import terminal_progress
-from unsample.cli.console import run, say
+from unsample.cli.console import run, write_out
 from unsample.lab import datasets
 from unsample.lab._train import train
 from unsample.lab.recommenders import REGISTRY
@@ -36,13 +36,13 @@ def main() -> None:
 def _fetch(chosen: argparse.Namespace) -> None:
     if chosen.name is not None:
         for path in datasets.fetch(chosen.name).values():
-            say(str(path))
+            write_out(str(path))
         return
     for name in datasets.names():
         about, source = datasets.record(name), datasets.at_hand(name)
         sizes = f"{about.users:>7,} users {about.items:>7,} items {about.interactions:>10,} pairs"
-        state = "here" if source else "not here"
-        say(f"{name:13} {sizes}  {state}{'' if source is None or source.complete else ' in part'}")
+        state = "not here" if source is None else "here" if source.complete else "here in part"
+        write_out(f"{name:13} {sizes}  {state}")
 
 
 def _train(chosen: argparse.Namespace) -> None:
@@ -51,10 +51,10 @@ def _train(chosen: argparse.Namespace) -> None:
     found = datasets.load_ranks(chosen.name, chosen.model, folder=chosen.out)
     made = found.provenance["recommenders"][chosen.model]
     ndcg = (NDCG @ 10).weights(found.ranks, found.provenance["items"]).mean()
-    say(f"NDCG@10 {ndcg:.4f}, unseen candidates, {made['seconds']:.0f} s")
+    write_out(f"NDCG@10 {ndcg:.4f}, unseen candidates, {made['seconds']:.0f} s")
     if "published_negatives_HR@10" in made:
-        say(f"HR@10 against the published negatives {made['published_negatives_HR@10']:.4f}")
-    say(str(path))
+        write_out(f"HR@10 against the published negatives {made['published_negatives_HR@10']:.4f}")
+    write_out(str(path))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         "unsample reproduce --dataset ml-1m --out reproduction",
         "unsample reproduce --repeats 20 --workers 1",
     ),
-    clock=False,
 )
 def reproduce(
     dataset: tuple[str, ...], repeats: int, rng: int, out: str, workers: int | None
