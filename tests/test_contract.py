@@ -6,7 +6,6 @@ import pkgutil
 import numpy as np
 import pytest
 
-import unsample
 from tests import reference
 from unsample import estimators
 from unsample.estimators import (
@@ -20,9 +19,8 @@ from unsample.evidence import RankCounts
 from unsample.law import Law
 from unsample.metrics import parse_all
 
-NAMES = list(REGISTRY)
 VARIANTS = [
-    *NAMES,
+    *REGISTRY,
     "bv(gamma=0.01)",
     "bv(prior=mle)",
     "bv(prior=mes)",
@@ -73,7 +71,9 @@ def test_nothing_escapes():
                 found.add(member)
     assert found == set(REGISTRY.values())
     assert {estimators.parse(v).name for v in VARIANTS} == set(REGISTRY)
-    assert {name: cls.name for name, cls in REGISTRY.items()} == {name: name for name in REGISTRY}
+    for name, estimator in REGISTRY.items():
+        assert estimator.name == name
+        assert "Reference" in (inspect.getdoc(estimator) or "")
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -81,13 +81,6 @@ def test_names_round_trip(name):
     estimator = _estimator(name)
     assert _estimator(str(estimator)) == estimator
     assert hash(_estimator(str(estimator))) == hash(estimator)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_docstrings_give_formula_and_reference(name):
-    text = inspect.getdoc(REGISTRY[name]) or ""
-    assert "Reference" in text
-    assert len(text) > 60
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -114,13 +107,6 @@ def test_batches_give_what_single_fits_give(name, counts, fitted):
         single = RankCounts.from_ranks(np.repeat(counts.low, times), items=400, sampled=30)
         alone = _evaluate(estimator, single).values[0]
         assert np.allclose(batch[row], alone, rtol=2e-5, atol=1e-7)
-
-
-# These weigh the noise of the data against something else, so more targets are not the same.
-@pytest.mark.parametrize("name", [v for v in VARIANTS if not v.startswith("mn")])
-def test_duplicating_every_target_changes_nothing(name, counts, fitted):
-    twice = _evaluate(_estimator(name), counts + counts).values[0]
-    assert np.allclose(fitted[0][name].values[0], twice, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -183,11 +169,3 @@ def test_distributions_have_mass_one_and_give_the_metrics(name, counts, fitted):
     values = [distribution.expect(metric) for metric in _metrics(estimator)]
     assert np.allclose(values, evaluation.values[0], rtol=1e-9)
     assert np.allclose(estimator.fit(counts, cutoffs=[1, 40]).mass, distribution.mass, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_same_seed_same_numbers(name, counts):
-    estimator = _estimator(name)
-    metrics = _metrics(estimator)
-    one, two = (unsample.estimate(counts, metrics=metrics, method=estimator) for _ in range(2))
-    assert one.to_dict() == two.to_dict()

@@ -18,7 +18,6 @@ from unsample.law import (
     draw_sampled_ranks,
     mean_over,
 )
-from unsample.law import _law as sampling
 from unsample.law._law import _h
 from unsample.metrics import parse
 
@@ -143,12 +142,12 @@ def test_draws_follow_the_law(replacement):
 def test_draws_may_lead_with_any_shape_and_differ_in_catalogue():
     drawn = draw_sampled_ranks([1, 5, 100], items=[3, 5, 1000], sampled=20, rng=0, size=(4, 2))
     assert drawn.shape == (4, 2, 3)
-    assert drawn.dtype == np.int64
     assert (drawn[..., 0] == 1).all()
     assert (drawn[..., 1] == 21).all()
-    assert drawn[..., 2].mean() == pytest.approx(1 + 20 * 99 / 999, abs=1.0)
-    ends = draw_sampled_ranks([1, 50], items=50, sampled=20, replacement=False, rng=0)
-    assert ends.tolist() == [1, 21]
+    with pytest.raises(DesignError, match="draw with replacement, which is the same"):
+        draw_sampled_ranks([1], items=10**10, sampled=5, replacement=False)
+    with pytest.raises(DesignError, match="items must be one number or one for each of the 2"):
+        draw_sampled_ranks([1, 2], items=[5, 6, 7], sampled=5)
 
 
 @pytest.mark.parametrize(
@@ -179,16 +178,6 @@ def test_impossible_designs_are_refused(arguments, words):
 def test_only_ranks_of_the_catalogue_can_be_drawn_for(ranks, message):
     with pytest.raises(RankError, match=message):
         Law(10, 3).draw(ranks, rng=0)
-
-
-def test_items_drawn_one_by_one_follow_the_law(monkeypatch):
-    design, ranks = Law(40, 15, replacement=False), np.array([1, 9, 40])
-    monkeypatch.setattr(sampling, "LARGEST_URN", 10)
-    drawn = design.draw(ranks, rng=0, size=(20_000,))
-    for column, rank in zip(drawn.T, ranks, strict=True):
-        found = np.bincount(column, minlength=design.n + 1)[1:] / len(column)
-        law = design.pmf(np.arange(1, design.n + 1), rank)
-        assert found == pytest.approx(law, abs=5 * 0.5 / math.sqrt(len(column)))
 
 
 @pytest.mark.parametrize("replacement", [True, False])
@@ -290,13 +279,6 @@ def test_pmf_and_cdf_tell_the_same():
     assert distribution.pmf([0, 701]).tolist() == [0.0, 0.0]
 
 
-def test_empirical_ranks_keep_their_metrics(full_ranks):
-    distribution = RankDistribution.from_ranks(full_ranks, items=400)
-    expected = np.where(full_ranks <= 100, 1 / np.log2(full_ranks + 1), 0).mean()
-    assert distribution.expect("NDCG@100") == pytest.approx(expected, rel=1e-12)
-    assert repr(distribution).endswith(f"median rank={np.sort(full_ranks)[1499]})")
-
-
 def test_quantiles_of_signed_masses_are_where_the_cdf_first_gets():
     grid = reference.dense_grid(5)
     dips = RankDistribution(grid, np.array([0.5, 0.3, -0.2, 0.1, 0.3]))
@@ -312,16 +294,12 @@ def test_catalogues_smaller_than_the_grid_end_where_they_end():
     assert np.allclose(weights, expected, atol=1e-12)
 
 
-def test_refusals():
-    assert RankGrid.fine(1, sampled=5).low.tolist() == [1]
+def test_ranks_and_levels_outside_are_refused():
     with pytest.raises(DesignError, match="items must be an integer of at least 1"):
         RankGrid.coarse(0)
-    for ranks in ([11], [1, 11], [0, 5]):
-        with pytest.raises(InputError, match=r"1\.\.10"):
+    for ranks, words in (([1, 11], r"1\.\.10, got 1\.\.11"), ([0, 5], "got 0"), ([], "none")):
+        with pytest.raises(InputError, match=words):
             RankDistribution.from_ranks(ranks, items=10)
-    with pytest.raises(InputError, match="level"):
-        RankDistribution.from_ranks([1], items=10).quantile([0.5, -0.1])
-    with pytest.raises(InputError, match="none"):
-        RankDistribution.from_ranks([], items=10)
-    with pytest.raises(InputError, match="level"):
-        RankDistribution.from_ranks([1], items=10).quantile(1.5)
+    for level in ([0.5, -0.1], 1.5):
+        with pytest.raises(InputError, match="level"):
+            RankDistribution.from_ranks([1], items=10).quantile(level)

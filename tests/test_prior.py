@@ -1,23 +1,33 @@
-"""The learned prior: kinds, catalogues of any size, learning, and files."""
+"""The prior and its posterior: against brute force and planted laws, kinds, learning, files."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.resources import files
+from functools import cache
 
 import numpy as np
 import pytest
 
 from unsample.errors import FileError, InputError
-from unsample.evidence import RankCounts
-from unsample.law import Law, RankGrid
-from unsample.metrics import parse_all
+from unsample.evidence import ItemCounts, RankCounts
+from unsample.lab import load_ranks
+from unsample.law import Law, RankGrid, bin_weights, draw_sampled_ranks
+from unsample.metrics import parse, parse_all
 from unsample.prior import History, Posterior, Prior, shipped
 from unsample.prior import Law as PosteriorLaw
 from unsample.prior._learn import learn
+from unsample.prior._seen import _condensed_ranges
 from unsample.prior._shapes import SIZE, shapes_on
 
 METRICS = parse_all(["NDCG@5", "Recall@5", "Recall@1"])
+ITEMS, SAMPLED = 2000, 99
+
+
+@cache
+def real() -> RankCounts:
+    """Return sampled ranks of a recommender."""
+    full = load_ranks("ml-1m", "ease", candidates="unseen")
+    return seen(full.ranks, int(np.max(full.items)), SAMPLED)
 
 
 def seen(ranks: np.ndarray, items: int, sampled: int, *, rng: int = 0) -> RankCounts:
@@ -34,6 +44,88 @@ def ranks_like(items: int, size: int, slope: float, seed: int = 0) -> np.ndarray
 def _width(law: PosteriorLaw) -> float:
     low, high = law.interval()
     return float(np.log(high / low))
+
+
+def zipf(size: int, rng: np.random.Generator) -> np.ndarray:
+    weights = 1.0 / (np.arange(1, ITEMS + 1) + 5.0)
+    return rng.choice(np.arange(1, ITEMS + 1), size=size, p=weights / weights.sum())
+
+
+# -- against brute force --------------------------------------------------------------------------
+
+
+def test_the_posterior_is_that_of_weighted_curves() -> None:
+    """Curves drawn from the prior, weighted by their likelihood, have these moments."""
+    rng = np.random.default_rng(3)
+    counts = seen(zipf(80, rng), ITEMS, SAMPLED, rng=3)
+    prior = shipped().calibrated(dict.fromkeys(shipped().learned, (1.0, 1.0)))
+    found = Posterior.of(counts, prior, kind="unseen")
+    law = found.law("Recall@50", population=False)
+    learned, stratum = prior.learned["unseen"], found.seen[0].strata[0]
+    drawn = learned.mean + rng.standard_normal((60_000, len(learned.mean))) @ learned.root
+    exponent = drawn @ shapes_on(stratum.grid).T + np.log(stratum.grid.width)
+    mass = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    mass /= mass.sum(axis=1, keepdims=True)
+    mixture = mass @ stratum.likelihood.T
+    fit = 80 * (np.log(mixture) @ stratum.shares)
+    weight = np.exp(fit - fit.max())
+    weight /= weight.sum()
+    assert 1.0 / (weight**2).sum() > 200
+    metric = bin_weights(parse("Recall@50"), stratum.grid, ITEMS)
+    given = mass * ((stratum.shares / mixture) @ stratum.likelihood)
+    logs = np.log(given @ metric)
+    mean = float(weight @ logs)
+    variance = float(weight @ (logs - mean) ** 2)
+    open_variance = float(law.users[0, 0] + law.prior[0, 0]) - variance
+    assert law.mean[0] == pytest.approx(mean, abs=0.3 * np.sqrt(variance))
+    # What is left is what the cells leave open of these users' own ranks.
+    cells = stratum.likelihood * (weight @ mass)
+    first = cells @ metric / cells.sum(axis=1)
+    second = cells @ metric**2 / cells.sum(axis=1)
+    expected = float(stratum.shares @ (second - first**2)) / 80 / np.exp(2 * mean)
+    assert open_variance == pytest.approx(expected, abs=0.35 * (variance + expected))
+
+
+def test_where_the_sample_sees_the_interval_is_that_of_a_mean() -> None:
+    counts = real()
+    law = Posterior.of(counts, shipped(), kind="unseen").law("Recall@1000")
+    low, high = law.interval()
+    share = law.value()
+    mean = 1.96 * np.sqrt((1.0 - share) / share / counts.total)
+    assert (high - low) / 2 / share < 1.25 * mean
+    assert (high - low) / 2 / share > 0.7 * mean
+
+
+def test_shared_items_vary_as_the_jackknife_says() -> None:
+    """One order of all items, and draws that all targets share."""
+    rng = np.random.default_rng(5)
+    ranks = zipf(600, rng)
+    logs, said = [], []
+    for _ in range(60):
+        drawn = np.sort(rng.choice(ITEMS - 1, 60, replace=False)) + 1
+        beats = drawn[None, :] < ranks[:, None]
+        counts = RankCounts.from_ranks(beats.sum(axis=1) + 1, items=ITEMS, sampled=60)
+        items = ItemCounts.from_outcomes(beats, items=drawn)
+        shared = RankCounts(**{**vars(counts), "shared": items})
+        law = Posterior.of(shared, shipped(), kind="unseen").law("Recall@200", population=False)
+        logs.append(law.mean[0])
+        said.append(law.users[0, 0])
+    # The targets are the same each time: all that varies is the draw.
+    assert 0.4 < np.mean(said) / np.var(logs) < 3.0
+    unknown = RankCounts(**{**vars(counts), "shared": ItemCounts.without_outcomes(60)})
+    assert Posterior.of(unknown, shipped(), kind="unseen").sources == ("bounds",)
+
+
+def test_exact_ranks_leave_nothing_open() -> None:
+    ranks = zipf(500, np.random.default_rng(9))
+    counts = RankCounts.from_ranks(ranks, items=ITEMS, sampled=ITEMS - 1, replacement=False)
+    found = Posterior.of(counts, shipped(), kind="unseen")
+    low, high = found.law("Recall@100", population=False).interval()
+    share = float((ranks <= 100).mean())
+    assert low == pytest.approx(share, rel=2e-3)
+    assert high == pytest.approx(share, rel=2e-3)
+    low, high = found.law("Recall@100").interval()
+    assert (high - low) / 2 == pytest.approx(1.96 * np.sqrt(share * (1 - share) / 500), rel=0.1)
 
 
 def test_the_signs_of_eigenvectors_change_nothing(monkeypatch):
@@ -57,11 +149,17 @@ def test_the_signs_of_eigenvectors_change_nothing(monkeypatch):
     assert again.interval() == pytest.approx(usual.interval(), rel=1e-9)
 
 
-def test_more_targets_and_more_items_make_it_surer():
-    ranks = ranks_like(3000, 5000, 0.8)
-    samples = seen(ranks[:500], 3000, 20), seen(ranks, 3000, 20), seen(ranks, 3000, 500)
-    widths = [_width(Posterior.of(each, shipped()).law("NDCG@5")) for each in samples]
-    assert widths[0] > widths[1] > widths[2]
+# -- kinds, sizes, and whether it fits ------------------------------------------------------------
+
+
+def test_any_metric_at_any_level_is_read_off_one_posterior() -> None:
+    found = Posterior.of(real(), shipped(), candidates="all")
+    for name in ("Recall@37", "MRR", "NDCG@10", "AP@3"):
+        law = found.law(name)
+        ends = np.array([law.interval(level=level) for level in (0.5, 0.8, 0.95, 0.99)])
+        assert (np.diff(ends[:, 0]) < 0).all()
+        assert ends[-1, 0] < law.value() < ends[-1, 1] <= 1.0
+    assert found.curve().expect("NDCG@10") == pytest.approx(found.law("NDCG@10").value(), rel=0.05)
 
 
 def test_kinds_are_told_apart_by_what_is_stated():
@@ -73,17 +171,48 @@ def test_kinds_are_told_apart_by_what_is_stated():
         Posterior.of(counts, shipped(), kind="sessions")
 
 
-@pytest.mark.parametrize("items", [12, 150, 10**7])
-def test_any_catalogue_has_a_posterior(items):
-    ranks = np.random.default_rng(0).integers(1, items + 1, 200)
-    posterior = Posterior.of(seen(ranks, items, 10), shipped())
-    for metric in METRICS:
-        law = posterior.law(metric)
-        low, high = law.interval()
-        assert 0.0 < low < law.value() < high < np.inf
+def test_catalogues_of_different_size_share_their_curve() -> None:
+    small = seen(zipf(300, np.random.default_rng(10)), ITEMS, SAMPLED, rng=1)
+    found = Posterior.of(real() + small, shipped(), kind="unseen")
+    assert len(found.seen[0].strata) == 2
+    parts = [
+        Posterior.of(each, shipped(), kind="unseen").law("NDCG@10").value()
+        for each in (real(), small)
+    ]
+    mean = np.average(parts, weights=[real().total, small.total])
+    assert found.law("NDCG@10").value() == pytest.approx(mean, rel=0.02)
 
 
-# -- learning ---------------------------------------------------------------------------------
+def test_data_unlike_the_bank_get_bounds() -> None:
+    full = load_ranks("ml-1m", "ease", candidates="unseen")
+    items = int(np.max(full.items))
+    ranks = full.ranks.astype(np.int64).copy()
+    ranks[: int(0.4 * len(ranks))] = 61
+    drawn = draw_sampled_ranks(ranks, items=items, sampled=SAMPLED, rng=0)
+    strange = RankCounts.from_ranks(drawn, items=items, sampled=SAMPLED)
+    few = RankCounts.from_ranks(drawn[:40], items=items, sampled=SAMPLED)
+    sources = [
+        Posterior.of(each, shipped(), candidates="unseen").law("NDCG@10").source()
+        for each in (real(), strange, few)
+    ]
+    assert sources == ["prior", "bounds", "bounds"]
+
+
+@pytest.mark.parametrize("n", [3, 31, 3000])
+def test_sampled_ranks_stand_together_within_half_a_standard_error(n):
+    low, high = _condensed_ranges(*np.array([[1, n], [1, n]]), n)
+    assert (low[0], high[-1]) == (1, n)
+    assert (low[1:] == high[:-1] + 1).all()
+    assert (low[:10] == np.arange(1, min(n, 10) + 1)).all()
+    # The angle arcsin(sqrt(theta)) has the standard error 1/(2 sqrt(n)) everywhere.
+    angle = np.arcsin(np.sqrt(np.append(low - 1, n) / n))
+    assert (np.diff(angle)[high > low] <= 2 * 0.25 / np.sqrt(n)).all()
+    # Ranges as they came are kept, and gaps are filled.
+    mixed = _condensed_ranges(np.array([1, 2]), np.array([1, 3]), 4)
+    assert np.transpose(mixed).tolist() == [[1, 1], [2, 3], [4, 4]]
+
+
+# -- learning and files ---------------------------------------------------------------------------
 
 
 def planted(mean: np.ndarray, data_sets: int, models: int, seed: int) -> list[History]:
@@ -139,9 +268,6 @@ def test_a_history_of_ones_own_makes_the_next_model_surer():
         Prior.fit([])
 
 
-# -- files ------------------------------------------------------------------------------------
-
-
 def test_a_prior_reads_back_as_it_was_written(tmp_path):
     path = tmp_path / "own.npz"
     shipped().save(path)
@@ -157,7 +283,3 @@ def test_a_prior_reads_back_as_it_was_written(tmp_path):
     np.savez(path, about=np.frombuffer(b'{"format": "another"}', np.uint8))
     with pytest.raises(FileError, match="unsample prior"):
         Prior.load(path)
-
-
-def test_the_shipped_file_is_small():
-    assert len((files("unsample.prior") / "learned.npz").read_bytes()) < 200_000

@@ -7,7 +7,6 @@ anew each time.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,11 +78,9 @@ def targets(draw):
     return columns
 
 
-def _count(columns, replacement=True) -> RankCounts:
+def _count(columns) -> RankCounts:
     ranks, items, sampled, count = columns
-    return RankCounts.from_ranks(
-        ranks, items=items, sampled=sampled, count=count, replacement=replacement
-    )
+    return RankCounts.from_ranks(ranks, items=items, sampled=sampled, count=count)
 
 
 @thorough(80)
@@ -106,18 +103,6 @@ def test_counts_depend_neither_on_the_order_nor_on_the_parts(columns, seed, part
     assert left == right == merged
     for name in ("weight", "weight_squared"):
         assert getattr(merged, name).sum() == getattr(whole, name).sum()
-
-
-@thorough(40)
-@given(
-    columns=targets(),
-    replacement=st.booleans(),
-)
-def test_what_is_saved_is_what_is_loaded(tmp_path_factory, columns, replacement):
-    counts = _count(columns, replacement)
-    path = tmp_path_factory.mktemp("counts") / "counts.npz"
-    counts.save(path)
-    assert RankCounts.load(path) == counts
 
 
 # -- estimators -----------------------------------------------------------------------------------
@@ -174,37 +159,3 @@ def test_every_estimate_is_in_range_and_recall_grows_with_k(name, counts):
     whole = [k >= items for k in CUTOFFS]
     if name != "naive":  # which looks at K of the sample
         assert found[:, whole] == pytest.approx(1.0, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("method", "tolerance"),
-    [
-        *[(name, 1e-3) for name in ("mle", "cls", "bv", "bv(prior=mle)")],
-        *[(name, 1e-3) for name in ("bv(prior=mes)", "mn", "mn(prior=mes)")],
-        ("recall_map", 0.02),
-    ],
-)
-def test_samples_that_see_every_rank_sharply_are_all_but_exact(method, tolerance):
-    """The limit n to infinity with replacement; a prior must be weak to be outvoted by data.
-
-    Not in it: ``naive``, which is on another scale; ``rank`` and the other maps of cutoffs, which
-    put half of the targets at K beyond it; ``wmle``, whose weights stay; ``beta``, whose family
-    need not hold the truth.
-    """
-    design, every = Law(12, 1000), np.arange(1, 13)
-    shares = np.array([5, 1, 0, 2, 3, 0, 1, 4, 0, 2, 1, 1]) / 20
-    # A histogram without noise: the expected one.
-    ranks = _all_ranks(design)
-    expected = 1e6 * design.pmf(ranks[:, None], every) @ shares
-    ranks, expected = ranks[expected > 1e-40], expected[expected > 1e-40]
-    counts = replace(
-        RankCounts.from_ranges(ranks, ranks, np.ceil(expected).astype(int), design),
-        weight=expected,
-        weight_squared=expected,
-    )
-    estimator = estimators.parse(method)
-    asked = parse_all(["Recall@1", "Recall@4", "NDCG@6", "AUC"])
-    wanted = [metric for metric in asked if estimator.supports(metric)]
-    found = estimator.evaluate(Observed.prepare(counts, cutoffs=[1, 4, 6]), wanted).values[0]
-    truth = [shares @ metric.weights(every, 12) for metric in wanted]
-    assert np.abs(found - truth).max() < tolerance

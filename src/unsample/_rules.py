@@ -7,7 +7,6 @@ import importlib
 import math
 import numbers
 import re
-import sys
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
@@ -143,9 +142,6 @@ def _whole_number(value: object) -> int | None:
         return int(value)
     if isinstance(value, numbers.Real) and _real_number(value).is_integer():
         return int(float(value))
-    numpy = sys.modules.get("numpy")  # whoever has an array has loaded it
-    if numpy is not None and isinstance(value, numpy.ndarray) and value.ndim == 0:
-        return _whole_number(value.item())
     return None
 
 

@@ -105,11 +105,6 @@ class Law:
         """Return whether every other item is drawn, so that a sampled rank is the global rank."""
         return not self.replacement and self.sampled == self.items - 1
 
-    @property
-    def blind_rank(self) -> float:
-        """Return the rank down to which, on average, one sampled item falls: (N - 1) / (n - 1)."""
-        return (self.items - 1) / self.sampled
-
     def log_pmf(self, sampled_rank: npt.ArrayLike, rank: npt.ArrayLike) -> FloatArray:
         """Return log P(r | R), broadcasting ``sampled_rank`` against ``rank``."""
         r = np.asarray(sampled_rank, dtype=np.float64)
@@ -302,12 +297,13 @@ def draw_sampled_ranks(
     shape = (*size, *better.shape)
     if replacement:
         drawn = generator.binomial(sampled, better / others, size=shape)
-    elif (others < LARGEST_URN).all():
+    else:
+        if others.max(initial=0) >= LARGEST_URN:
+            raise DesignError(
+                f"items must be at most {LARGEST_URN:,} to draw without replacement, got more; "
+                "draw with replacement, which is the same for a catalogue of this size"
+            )
         drawn = generator.hypergeometric(better, others - better, sampled, size=shape)
-    else:  # item by item, from catalogues of any size
-        drawn = np.zeros(shape, dtype=np.int64)
-        for before in range(sampled):
-            drawn += generator.random(shape) < (better - drawn) / (others - before)
     return np.asarray(drawn + 1, dtype=np.int64)
 
 
