@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from unsample._gone import no_attribute
 
-__all__ = ["datasets", "load_ranks", "paper", "recommenders"]
+__all__ = ["bank", "datasets", "load_ranks", "paper", "recommenders"]
 
 if TYPE_CHECKING:
-    from unsample.lab import datasets, paper, recommenders
+    from unsample.lab import bank, datasets, paper, recommenders
     from unsample.lab.datasets import load_ranks
 
 

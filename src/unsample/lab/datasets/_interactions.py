@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Interactions:
     """(user, item) pairs with ids in ``0..users-1`` and ``0..items-1``.
 
@@ -22,15 +22,13 @@ class Interactions:
     which part, and everything computed from it must carry that note.
 
     >>> pairs = Interactions(np.array([0, 0, 1]), np.array([2, 1, 1]), users=2, items=3)
-    >>> pairs
-    Interactions(2 users, 3 items, 3 pairs)
     >>> pairs.matrix().toarray()
     array([[0., 1., 1.],
            [0., 1., 0.]], dtype=float32)
     """
 
-    user: IntArray
-    item: IntArray
+    user: IntArray = field(repr=False)
+    item: IntArray = field(repr=False)
     users: int
     items: int
     name: str = ""
@@ -51,10 +49,6 @@ class Interactions:
         ones = np.ones(len(self.user), dtype=np.float32)
         return csr_array((ones, (self.user, self.item)), shape=(self.users, self.items))
 
-    def count_by_user(self) -> IntArray:
-        """Return how many pairs each user has."""
-        return np.bincount(self.user, minlength=self.users).astype(np.int64)
-
     def pair_keys(self) -> IntArray:
         """Return one number for each pair, ``user * items + item``."""
         return self.user * self.items + self.item
@@ -62,8 +56,3 @@ class Interactions:
     def select(self, rows: npt.NDArray[Any]) -> Interactions:
         """Return the given rows (a mask or positions); the ids and their ranges stay."""
         return replace(self, user=self.user[rows], item=self.item[rows])
-
-    def __repr__(self) -> str:
-        parts = [f"{self.users:,} users", f"{self.items:,} items", f"{len(self):,} pairs"]
-        named = [self.name, *parts, "" if self.complete else f"INCOMPLETE: {self.note}"]
-        return f"Interactions({', '.join(filter(None, named))})"

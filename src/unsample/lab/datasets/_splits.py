@@ -45,7 +45,7 @@ def standard_split(name: str, *, rng: Seed = 0) -> Split:
 def leave_random_out(interactions: Interactions, *, rng: Seed) -> Split:
     """Hold out an item at random of each user who has more than one."""
     rows = np.lexsort((as_rng(rng).random(len(interactions)), interactions.user))
-    counts = interactions.count_by_user()
+    counts = np.bincount(interactions.user, minlength=interactions.users)
     held_out = np.zeros(len(rows), dtype=bool)
     held_out[rows[np.cumsum(counts)[counts > 1] - 1]] = True
     return Split(

@@ -8,7 +8,6 @@
 
 from unsample.lab.paper._claims import claim_rows, claims
 from unsample.lab.paper._exhibits import ESTIMATORS, RECOMMENDERS, Cell, deviations, exhibits
-from unsample.lab.paper._report import VERDICTS
 from unsample.lab.paper._run import run
 from unsample.lab.paper._tables import SCHEMA, Reproduction
 
@@ -16,7 +15,6 @@ __all__ = [
     "ESTIMATORS",
     "RECOMMENDERS",
     "SCHEMA",
-    "VERDICTS",
     "Cell",
     "Reproduction",
     "claim_rows",

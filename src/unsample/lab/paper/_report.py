@@ -26,7 +26,7 @@ from unsample.show import (
     table_markdown,
 )
 
-VERDICTS = {True: "holds", False: "does not hold", None: "-"}
+_VERDICTS = {True: "holds", False: "does not hold", None: "-"}
 #: The paper prints every metric times 1000.
 _UNIT = 1000
 _PAPER_REPEATS = 100
@@ -181,8 +181,8 @@ def claim_tables(claims: Iterable[Row]) -> tuple[Table, ...]:
     """Return what the paper's text says, checked on ours, and where we differ from the paper."""
     columns = {
         "claim": lambda row: str(row["claim"]),
-        "by bias": lambda row: VERDICTS[row["holds_by_bias"]],
-        "by RMSE": lambda row: VERDICTS[row["holds_by_rmse"]],
+        "by bias": lambda row: _VERDICTS[row["holds_by_bias"]],
+        "by RMSE": lambda row: _VERDICTS[row["holds_by_rmse"]],
         "what was found": lambda row: str(row["detail"]),
         "where": lambda row: str(row["where"]),
     }

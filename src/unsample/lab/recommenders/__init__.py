@@ -29,11 +29,10 @@ REGISTRY: Mapping[str, type[Recommender]] = MappingProxyType(
 
 
 def create(name: str, **hyperparameters: Any) -> Recommender:
-    """Return a new recommender of this name, and refuse one whose libraries are missing.
+    """Return a new recommender of this name.
 
     >>> create("ease", penalty=200.0)
     EASE(penalty=200.0)
     """
     check_choice("recommender", name, REGISTRY)
-    REGISTRY[name].import_libraries()
     return REGISTRY[name](**hyperparameters)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, import_extra
+from unsample._checks import IntArray
 from unsample._progress import Progress
 from unsample.errors import InputError
 from unsample.lab.datasets import Interactions
@@ -52,8 +52,6 @@ class Recommender(ABC):
     """Hyperparameters are fields; what was learnt is private and replaced by `fit`."""
 
     name: ClassVar[str]
-    #: What `fit` imports: modules, and the extra that each comes with.
-    libraries: ClassVar[tuple[tuple[str, str], ...]] = ()
     _fitted: Fitted | None = field(default=None, init=False, repr=False, compare=False)
 
     @abstractmethod
@@ -63,14 +61,6 @@ class Recommender(ABC):
     @abstractmethod
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
         """Return a new array of the scores of all items for these users."""
-
-    @classmethod
-    def import_libraries(cls) -> list[Any]:
-        """Return the modules that this recommender needs, or say which extra has them."""
-        return [
-            import_extra(module, extra=extra, purpose=cls.__name__)
-            for module, extra in cls.libraries
-        ]
 
     def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
         """Learn from interactions and return this recommender."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from unsample._checks import IntArray
+from unsample._checks import IntArray, import_extra
 from unsample._progress import Progress
 from unsample._threads import one_thread
 from unsample.designs import ItemItemScores
@@ -52,12 +52,11 @@ class ItemKNN(_ItemItem):
     k1: float = 1.2
     b: float = 0.75
     name: ClassVar[str] = "itemknn"
-    libraries: ClassVar[tuple[tuple[str, str], ...]] = (("implicit.nearest_neighbours", "recsys"),)
 
     def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
         from scipy.sparse import csr_array, csr_matrix
 
-        (library,) = self.import_libraries()
+        library = import_extra("implicit.nearest_neighbours", extra="recsys", purpose="ItemKNN")
         if self.weighting == "bm25":
             model = library.BM25Recommender(K=self.neighbours, K1=self.k1, B=self.b)
         else:
@@ -82,12 +81,11 @@ class ALS(Recommender):
     iterations: int = 15
     seed: int = 0
     name: ClassVar[str] = "als"
-    libraries: ClassVar[tuple[tuple[str, str], ...]] = (("implicit.cpu.als", "recsys"),)
 
     def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
         from scipy.sparse import csr_matrix
 
-        (library,) = self.import_libraries()
+        library = import_extra("implicit.cpu.als", extra="recsys", purpose="ALS")
         # The library runs its own threads; BLAS threads inside them only get in the way.
         with one_thread():
             model = library.AlternatingLeastSquares(

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample._progress import Progress
 from unsample.lab.recommenders._base import Fitted, Scores, Weights
-from unsample.lab.recommenders._network import Learner, Network, glorot
+from unsample.lab.recommenders._network import Network, glorot
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -40,24 +39,9 @@ class MultiVAE(Network):
     device: str = "cpu"
     name: ClassVar[str] = "multivae"
 
-    def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
-        rng = np.random.default_rng(self.seed)
-        learner = Learner(self, self._start(matrix.shape[1], rng))
-        torch = learner.torch
-        noise = torch.Generator(device=self.device).manual_seed(self.seed)
-        active = np.flatnonzero(np.diff(matrix.indptr))
-
-        def epoch(number: int) -> Iterator[Any]:
-            kl_weight = self.kl_weight * min(1.0, number / self.annealing)
-            shuffled = rng.permutation(active)
-            for start in range(0, len(shuffled), self.batch):
-                users = shuffled[start : start + self.batch]
-                rows = torch.from_numpy(matrix[users].toarray()).to(self.device)
-                yield self._loss(torch, learner.tensors, rows, kl_weight, noise)
-
-        return learner.run(epoch, progress)
-
-    def _start(self, items: int, rng: np.random.Generator) -> dict[str, npt.NDArray[np.float32]]:
+    def _start(
+        self, users: int, items: int, rng: np.random.Generator
+    ) -> dict[str, npt.NDArray[np.float32]]:
         sizes = {
             "encode": (items, self.hidden),
             "mean": (self.hidden, self.latent),
@@ -71,31 +55,53 @@ class MultiVAE(Network):
             start[f"{name}_offset"] = np.zeros(columns, dtype=np.float32)
         return start
 
-    def _loss(self, torch: Any, weights: Weights, rows: Any, kl_weight: float, noise: Any) -> Any:
+    def _losses(
+        self,
+        matrix: scipy.sparse.csr_array,
+        weights: Weights,
+        epoch: int,
+        rng: np.random.Generator,
+        noise: Any,
+    ) -> Iterator[Any]:
+        import torch
+
+        kl_weight = self.kl_weight * min(1.0, epoch / self.annealing)
+        shuffled = rng.permutation(np.flatnonzero(np.diff(matrix.indptr)))
+        for start in range(0, len(shuffled), self.batch):
+            users = shuffled[start : start + self.batch]
+            rows = torch.from_numpy(matrix[users].toarray()).to(self.device)
+            yield self._loss(weights, rows, kl_weight, noise)
+
+    def _loss(self, weights: Weights, rows: Any, kl_weight: float, noise: Any) -> Any:
         """Return the negative evidence bound of a batch of users, per user."""
+        import torch
+
         inputs = torch.nn.functional.normalize(rows)
         kept = torch.rand(rows.shape, generator=noise, device=rows.device) >= self.dropout
         hidden = torch.tanh(_layer(inputs * kept / (1.0 - self.dropout), weights, "encode"))
         mean = _layer(hidden, weights, "mean")
         log_variance = _layer(hidden, weights, "log_variance")
         draw = torch.randn(mean.shape, generator=noise, device=rows.device)
-        logits = _decode(torch, mean + draw * torch.exp(0.5 * log_variance), weights)
+        logits = _decode(mean + draw * torch.exp(0.5 * log_variance), weights)
         log_share = torch.log_softmax(logits, dim=1)
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(dim=1)
         return (kl_weight * divergence - (log_share * rows).sum(dim=1)).mean()
 
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
         """Return the logits of all items at the mean of the code."""
-        (torch,) = self.import_libraries()
+        import torch
+
         weights = fitted.weights
         with torch.no_grad():
             rows = torch.from_numpy(fitted.history[users].toarray()).to(weights["encode"].device)
             hidden = torch.tanh(_layer(torch.nn.functional.normalize(rows), weights, "encode"))
-            logits = _decode(torch, _layer(hidden, weights, "mean"), weights)
+            logits = _decode(_layer(hidden, weights, "mean"), weights)
         return np.asarray(logits.cpu().numpy())
 
 
-def _decode(torch: Any, code: Any, weights: Weights) -> Any:
+def _decode(code: Any, weights: Weights) -> Any:
+    import torch
+
     return _layer(torch.tanh(_layer(code, weights, "decode")), weights, "output")
 
 

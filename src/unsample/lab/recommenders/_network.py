@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from unsample._checks import import_extra
 from unsample._progress import Progress
 from unsample.errors import InputError, SolverError
 from unsample.lab.recommenders._base import Recommender, Weights
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 
 class Network(Recommender):
     """A recommender that learns in epochs, with these hyperparameters among its own.
 
-    ``averaging`` is the largest share of its old value that the running mean of the weights keeps
-    at a step, and ``device`` one of PyTorch.
+    What scores is the running mean of the weights over the steps: it is steadier and ranks better
+    than the last values. At step t it keeps the share t / (t + 10) of its old value, so that it
+    spans about the last tenth of the steps, and never more than ``averaging``. ``device`` is one
+    of PyTorch.
     """
 
     epochs: int
@@ -26,52 +33,55 @@ class Network(Recommender):
     learning_rate: float
     seed: int
     device: str
-    libraries: ClassVar[tuple[tuple[str, str], ...]] = (("torch", "neural"),)
 
+    @abstractmethod
+    def _start(
+        self, users: int, items: int, rng: np.random.Generator
+    ) -> dict[str, npt.NDArray[np.float32]]:
+        """Return the first weights."""
 
-class Learner:
-    """Tensors that Adam improves, and the running mean of their values over the steps.
+    @abstractmethod
+    def _losses(
+        self,
+        matrix: scipy.sparse.csr_array,
+        weights: Weights,
+        epoch: int,
+        rng: np.random.Generator,
+        noise: Any,
+    ) -> Iterator[Any]:
+        """Yield the loss of each batch of an epoch; the weights change between them."""
 
-    The mean is what scores: it is steadier and ranks better than the last values. At step t it
-    keeps the share t / (t + 10) of its old value, so that it spans about the last tenth of the
-    steps, and never more than ``averaging``.
-    """
-
-    def __init__(self, model: Network, start: dict[str, npt.NDArray[np.float32]]) -> None:
-        self._model = model
-        (self.torch,) = model.import_libraries()
-        _check_device(self.torch, model.device)
-        self.tensors = {
-            name: self.torch.tensor(array, device=model.device, requires_grad=True)
-            for name, array in start.items()
+    def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
+        torch = import_extra("torch", extra="neural", purpose=type(self).__name__)
+        _check_device(torch, self.device)
+        rng = np.random.default_rng(self.seed)
+        noise = torch.Generator(device=self.device).manual_seed(self.seed)
+        weights = {
+            name: torch.tensor(array, device=self.device, requires_grad=True)
+            for name, array in self._start(*matrix.shape, rng).items()
         }
-        self._mean = {name: tensor.detach().clone() for name, tensor in self.tensors.items()}
-        self._adam = self.torch.optim.Adam(self.tensors.values(), lr=model.learning_rate)
-        self._steps = 0
-
-    def run(self, epoch: Callable[[int], Iterable[Any]], progress: Progress | None) -> Weights:
-        """Learn in epochs and return the weights; ``epoch(number)`` yields its batches' losses."""
-        for number in range(self._model.epochs):
-            steps = [self._step(loss) for loss in epoch(number)]
-            loss = float(self.torch.stack(steps).mean())
-            if not np.isfinite(loss):
+        mean = {name: tensor.detach().clone() for name, tensor in weights.items()}
+        adam = torch.optim.Adam(weights.values(), lr=self.learning_rate)
+        step = 0
+        for epoch in range(self.epochs):
+            losses = []
+            for loss in self._losses(matrix, weights, epoch, rng, noise):
+                adam.zero_grad()
+                loss.backward()
+                adam.step()
+                losses.append(loss.detach())
+                step += 1
+                kept = min(self.averaging, step / (step + 10))
+                for name, tensor in weights.items():
+                    mean[name].lerp_(tensor.detach(), 1.0 - kept)
+            reached = float(torch.stack(losses).mean())
+            if not np.isfinite(reached):
                 raise SolverError(
-                    f"the loss is {loss} after epoch {number + 1}; take a smaller learning_rate"
+                    f"the loss is {reached} after epoch {epoch + 1}; take a smaller learning_rate"
                 )
             if progress is not None:
-                progress(number + 1, self._model.epochs, f"loss {loss:.4f}")
-        return {name: mean.cpu() for name, mean in self._mean.items()}
-
-    def _step(self, loss: Any) -> Any:
-        """Go one step down the gradient of a loss and return the loss."""
-        self._adam.zero_grad()
-        loss.backward()
-        self._adam.step()
-        self._steps += 1
-        kept = min(self._model.averaging, self._steps / (self._steps + 10))
-        for name, tensor in self.tensors.items():
-            self._mean[name].lerp_(tensor.detach(), 1.0 - kept)
-        return loss.detach()
+                progress(epoch + 1, self.epochs, f"loss {reached:.4f}")
+        return {name: tensor.cpu() for name, tensor in mean.items()}
 
 
 def _check_device(torch: Any, device: str) -> None:

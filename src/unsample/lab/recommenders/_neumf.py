@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample._progress import Progress
 from unsample.lab.recommenders._base import Fitted, Scores, Weights
-from unsample.lab.recommenders._network import Learner, Network, glorot
+from unsample.lab.recommenders._network import Network, glorot
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -46,18 +45,6 @@ class NeuMF(Network):
     device: str = "cpu"
     name: ClassVar[str] = "neumf"
 
-    def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
-        rng = np.random.default_rng(self.seed)
-        learner = Learner(self, self._start(*matrix.shape, rng))
-        torch = learner.torch
-
-        def epoch(_: int) -> Iterator[Any]:
-            for batch in _batches(matrix, self.batch, self.negatives, rng):
-                asked = (torch.from_numpy(part).to(self.device) for part in batch)
-                yield _loss(torch, _logits(torch, learner.tensors, *asked))
-
-        return learner.run(epoch, progress)
-
     def _start(
         self, users: int, items: int, rng: np.random.Generator
     ) -> dict[str, npt.NDArray[np.float32]]:
@@ -83,9 +70,27 @@ class NeuMF(Network):
         start["offset_out"] = np.zeros(1, dtype=np.float32)
         return start
 
+    def _losses(
+        self,
+        matrix: scipy.sparse.csr_array,
+        weights: Weights,
+        epoch: int,
+        rng: np.random.Generator,
+        noise: Any,
+    ) -> Iterator[Any]:
+        import torch
+
+        # The first item of each row is the user's, the others are drawn.
+        signs = -torch.ones(1 + self.negatives, device=self.device)
+        signs[0] = 1.0
+        for batch in _batches(matrix, self.batch, self.negatives, rng):
+            asked = (torch.from_numpy(part).to(self.device) for part in batch)
+            yield torch.nn.functional.softplus(-signs * _logits(weights, *asked)).mean()
+
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
         """Return the scores of all items, some users at a time."""
-        (torch,) = self.import_libraries()
+        import torch
+
         weights = fitted.weights
         items, device = len(weights["item_factors"]), weights["item_factors"].device
         step = max(1, _PAIRS // items)
@@ -93,7 +98,7 @@ class NeuMF(Network):
         with torch.no_grad():
             for start in range(0, len(users), step):
                 user = torch.from_numpy(users[start : start + step]).to(device)
-                found.append(_logits(torch, weights, user).cpu().numpy())
+                found.append(_logits(weights, user).cpu().numpy())
         return np.concatenate(found)
 
 
@@ -124,8 +129,10 @@ def _batches(
         yield user[start : start + size], asked[start : start + size]
 
 
-def _logits(torch: Any, weights: Weights, user: Any, item: Any = None) -> Any:
+def _logits(weights: Weights, user: Any, item: Any = None) -> Any:
     """Return the logits of a row of items for each user, or of all items without ``item``."""
+    import torch
+
     embed = torch.nn.functional.embedding
     mixed = embed(user, weights["user_factors"]) * weights["factors_out"]
     from_item = weights["item_vectors"] @ weights["item_layer"]
@@ -142,10 +149,3 @@ def _logits(torch: Any, weights: Weights, user: Any, item: Any = None) -> Any:
         hidden = torch.relu(hidden @ weights[f"layer_{depth}"] + weights[f"offset_{depth}"])
         depth += 1
     return product + hidden @ weights["network_out"] + weights["offset_out"]
-
-
-def _loss(torch: Any, logits: Any) -> Any:
-    """Return the logistic loss where the first item of each row is the user's."""
-    signs = -torch.ones(logits.shape[1], device=logits.device)
-    signs[0] = 1.0
-    return torch.nn.functional.softplus(-signs * logits).mean()
