@@ -32,7 +32,6 @@ from unsample.errors import (
     FileError,
     GoneError,
     InputError,
-    RankError,
     ScoreError,
     UnsampleWarning,
 )
@@ -310,22 +309,6 @@ def test_a_generator_gives_one_key_and_a_seed_the_numbers_it_gave(world):
     assert world.find(Fixed(20), rng=7).ranks[:10].tolist() == FIRST_RANKS
 
 
-@pytest.mark.parametrize(
-    ("ranks", "items", "error"),
-    [
-        ([], 10, RankError),
-        ([0], 10, RankError),
-        ([11], 10, RankError),
-        ([1, 2], [10, 10, 10], DesignError),
-        ([1], 1, DesignError),
-        ([1], 10**9 + 2, DesignError),
-    ],
-)
-def test_ranks_that_are_none_are_not_simulated(ranks, items, error):
-    with pytest.raises(error):
-        Fixed(3).simulate(ranks, items=items)
-
-
 # -- the design that is taken by default ---------------------------------------------------------
 
 
@@ -506,18 +489,3 @@ def test_a_budget_beside_an_error_is_a_hard_limit(world):
         found = world.run(None, scorer=world.scores, error=0.01, budget=20_000)
     assert found.scored <= 20_000
     assert found.reached is False
-
-
-def test_ranges_of_certified_ranks_count_users_too():
-    """Ten targets of each user, all alike, tell no more than one."""
-    scores = np.random.default_rng(0).normal(size=(40, 60))
-    users, targets = np.repeat(np.arange(40), 10), np.tile(np.arange(10), 40)
-    found = evaluate(
-        lambda who, items: scores[who, items],
-        (users, targets),
-        items=60,
-        design="certified",
-        metrics="HR@3",
-    )
-    assert (found.counts.low < found.counts.high).any()
-    assert found.counts.effective == pytest.approx(40)

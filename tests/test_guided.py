@@ -176,18 +176,8 @@ def test_what_a_guided_evaluation_says(world):
     (low, high), (least, most) = entry.interval(population=False), entry.interval()
     assert least < low < entry.value < high < most
     assert (entry.bounds(), entry.bounds(0.9)) == (entry.interval(), entry.interval(0.9))
-    other = world.run("guided", budget=60_000, rng=1, scorer=(world.left[::-1], world.right))
-    compared = unsample.compare({"A": found, "B": other}, metrics="NDCG@10")
-    assert compared.paired
-    assert compared.winner("NDCG@10") == "A"
-
-
-def test_open_ranks_of_a_guided_design_are_not_counted_as_known():
-    ranks = np.random.default_rng(0).integers(1, 2001, size=300)
-    found = Guided().simulate(ranks, items=2000, budget=9000)
-    assert found.unknown.any()
     with pytest.raises(DesignError, match=r"left .* targets open"):
-        unsample.estimate(found)
+        unsample.estimate(Guided().simulate(np.arange(1, 301), items=2000, budget=9000))
 
 
 # -- bad input ------------------------------------------------------------------------------------
@@ -259,22 +249,6 @@ def test_few_draws_that_look_alike_are_not_trusted():
     assert (nothing.value, nothing.interval(0.95)) == (0.5, (0.0, 1.0))
 
 
-def test_the_error_is_that_of_a_draw_without_replacement():
-    rng = np.random.default_rng(0)
-    population = rng.beta(2, 3, size=400)
-    values, errors = [], []
-    for _ in range(2000):
-        error = _error(1.0 - rng.choice(population, 100, replace=False), 400)
-        values.append(error.draw.value)
-        errors.append(error.draw.error)
-    assert np.mean(values) == pytest.approx(population.mean(), abs=4 * np.std(values) / 44)
-    # One user more, that might have lost all, is part of the error.
-    assert np.std(values) < np.mean(errors) < 1.25 * np.std(values)
-    # Users like these vary on top of it.
-    wide = math.sqrt(population.var() / 400 + error.draw.error**2)
-    assert error.population == pytest.approx(wide, rel=0.1)
-
-
 def _costly_top(count, k=5):
     """Return ranks and places of beaters: targets in the top K are costly, others leave early."""
     rng = np.random.default_rng(0)
@@ -295,8 +269,8 @@ def _recalls(found, metrics):
     return right, float(plain) / len(known)
 
 
-@pytest.mark.parametrize("draws", [250, pytest.param(1000, marks=pytest.mark.slow)])
-def test_estimates_are_unbiased_though_the_budget_ends_at_a_costly_user(draws):
+def test_estimates_are_unbiased_though_the_budget_ends_at_a_costly_user():
+    draws = 250
     (ranks, places), metrics = _costly_top(60), parse_all("Recall@5")
     options = {"budget": 6000, "metrics": metrics, "places": places}
     values = np.array(
@@ -305,11 +279,9 @@ def test_estimates_are_unbiased_though_the_budget_ends_at_a_costly_user(draws):
             for seed in range(draws)
         ]
     )
-    right, wrong = values.mean(axis=0) - (ranks <= 5).mean()
-    error = values[:, 0].std(ddof=1) / math.sqrt(len(values))
-    assert abs(right) < 4 * error
-    # Counting the user at which the budget ran out is a mistake: a few draws show it beside the
-    # right estimates of the same draws, and many show it alone.
+    error = values[:, 0].std(ddof=1) / math.sqrt(draws)
+    assert abs(values[:, 0].mean() - (ranks <= 5).mean()) < 4 * error
+    # Counting the user at which the budget ran out is a mistake, and shows beside the right
+    # estimates of the same draws.
     apart = values[:, 1] - values[:, 0]
     assert abs(apart.mean()) > 4 * apart.std(ddof=1) / math.sqrt(draws)
-    assert draws < 1000 or abs(wrong) > 4 * error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from math import factorial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from unsample.designs import (
     ItemItemScores,
     PairScores,
     RowScores,
-    Scorer,
     _full,
     as_scorer,
     count_all,
@@ -195,31 +193,6 @@ def test_counts_beyond_one_byte_are_exact():
 THREE = np.eye(3)
 
 
-def test_every_kind_of_scorer_gives_the_same_pairs_and_rows():
-    rng = np.random.default_rng(0)
-    left, right = rng.random((600, 3)), rng.random((9, 3))
-    table = left @ right.T
-    whole = as_scorer((left, right), 9)
-    given = {
-        "function": lambda users, items: table[users, items],
-        "one column": lambda users, items: table[users, items][:, None],
-        "score_all": SimpleNamespace(score_all=table.__getitem__),
-        "matrix": table,
-        "factors": (left, right),
-        "item-item": (csr_array(left), right.T),
-        "scorer()": SimpleNamespace(scorer=lambda: whole, score_all=None),
-        "scorer": whole,
-    }
-    users, items = rng.integers(600, size=900), rng.integers(9, size=900)
-    for name, each in given.items():
-        found = as_scorer(each, 9)
-        assert found.whole == (name not in ("function", "one column"))
-        np.testing.assert_allclose(found.pairs(users, items), table[users, items])
-        np.testing.assert_allclose(found.rows(users, 9), table[users])
-    with pytest.raises(TypeError, match="abstract"):
-        Scorer()
-
-
 def test_factor_scores_of_a_pair_do_not_depend_on_what_is_asked_with_it():
     rng = np.random.default_rng(0)
     for dim, kind in ((3, np.float64), (17, np.float32), (64, np.float32), (130, np.float64)):
@@ -272,14 +245,6 @@ def test_the_example_of_the_message_scores():
     model = FactorScores(names["user_factors"], names["item_factors"])
     found = as_scorer(names["scorer"], 5).pairs(users, items)
     np.testing.assert_allclose(found, model.pairs(users, items))
-
-
-def test_an_error_of_the_model_is_its_own():
-    def out_of_memory(users, items):
-        raise MemoryError
-
-    with pytest.raises(MemoryError):
-        PairScores(out_of_memory).pairs(np.arange(2), np.arange(2))
 
 
 @pytest.mark.parametrize(
@@ -421,7 +386,7 @@ def test_every_order_holds_every_place_once(sizes, seed):
         assert (np.sort(row[:size]) == np.arange(size)).all()
 
 
-@pytest.mark.parametrize("size", [255, 256, 257, 65_535, 65_536, 65_537, 10**6, 2**32])
+@pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 10**6, 2**32])
 def test_orders_of_any_size_stay_inside_and_never_repeat(size):
     places = from_start(orders([size]), min(size, 20_000))[0]
     assert places.min() >= 0
@@ -454,16 +419,6 @@ def test_how_many_of_the_better_items_come_first_is_hypergeometric(size, better,
     times = np.bincount(beaten, minlength=better + 1)
     expected = rows * hypergeom.pmf(np.arange(better + 1), size, better, sampled)
     assert chi_square(*merged(times, expected)) > 1e-4
-
-
-def test_neighbours_in_an_order_are_independent():
-    # Where the first item stands says nothing on where the second and the hundredth stand.
-    places = from_start(orders(np.full(40_000, 3000)), 100) / 3000
-    for other in (1, 2, 99):
-        correlation = np.corrcoef(places[:, 0], places[:, other])[0, 1]
-        assert abs(correlation) < 5 / np.sqrt(len(places))
-        table, _, _ = np.histogram2d(places[:, 0], places[:, other], bins=10, range=[[0, 1]] * 2)
-        assert ((table - 400) ** 2 / 400).sum() < chi2.ppf(0.9999, 81) * 1.2
 
 
 def test_draws_are_uniform_and_counted():

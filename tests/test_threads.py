@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -45,12 +44,6 @@ def test_fits_and_intervals_use_one_thread(method, monkeypatch, several):
     result["NDCG@10"].interval()
     assert seen
     assert all(each == {1} for each in seen)
-    assert threads() == {3}
-
-
-def test_a_failure_restores_threads(several):
-    with pytest.raises(ZeroDivisionError), one_thread():
-        raise ZeroDivisionError
     assert threads() == {3}
 
 
@@ -101,21 +94,3 @@ def test_a_forked_process_estimates_after_its_parent_did():
     expected = _everything(1)
     with ProcessPoolExecutor(1, get_context("fork")) as pool:
         assert pool.submit(_everything, 1).result(timeout=60) == expected
-
-
-@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
-@pytest.mark.parametrize("call", ["compare", "evaluate"])
-def test_no_call_touches_the_warning_filters_that_threads_share(call, monkeypatch):
-    # Filters belong to the process: a thread that changes them for a while changes them for all.
-    def refuse(*_, **__):
-        pytest.fail("the filters of all threads were about to be changed")
-
-    monkeypatch.setattr(warnings, "catch_warnings", refuse)
-    if call == "compare":
-        two = {"a": RANKS, "b": RANKS[::-1]}
-        unsample.compare(two, items=2000, sampled=99, metrics="Recall@50")
-        return
-    left, right = np.random.default_rng(0).normal(size=(2, 60, 4))
-    targets = (np.arange(60), np.arange(60))
-    options = {"metrics": "Recall@10", "design": "fixed", "budget": 1200}
-    unsample.evaluate((left, right), targets, items=60, **options)

@@ -85,7 +85,7 @@ class DrawnMean:
     #: count as where none of them lost anything.
     drawn: int
     alike: float
-    #: The greatest value that a user could have; infinite where that is not known.
+    #: The greatest value that a user could have.
     most: float
 
     @classmethod
@@ -121,9 +121,6 @@ class DrawnMean:
         level, value = check_level(level), self.value
         if self.stake <= 0.0 or self.error <= 0.0:
             return value, value
-        if math.isinf(self.most):
-            reach = quantile(level, self.freedom) * self.error
-            return value - reach, value + reach
         if not self.drawn:
             return self.best - self.stake, min(self.best, self.most)
         low, high = _limits_of_share(self.lost, self._outcomes(level), (1.0 - level) / 2.0)
@@ -189,8 +186,7 @@ class DrawnError:
         """
         ends = zip(self.of_users.interval(value, level), self.draw.interval(level), strict=True)
         low, high = (math.hypot(value - users, value - these) for users, these in ends)
-        most = self.of_users.most
-        return max(value - low, 0.0 if math.isfinite(most) else -math.inf), min(value + high, most)
+        return max(value - low, 0.0), min(value + high, self.of_users.most)
 
 
 @dataclass(frozen=True)

@@ -99,9 +99,7 @@ class OpenValues:
             UserValues.of_ranks(wanted, some, users, items, relevance, filtered)
             for some in (ranks, best, last)
         )
-        # Sorted, because the best rank gives the least mean rank.
-        low, high = np.sort([least.totals, most.totals], axis=0)
-        return cls(known.totals, low, high, known.weights)
+        return cls(known.totals, least.totals, most.totals, known.weights)
 
 
 def _apart(user: IntArray, ranks: IntArray) -> IntArray:
