@@ -21,35 +21,37 @@ from unsample.bounds import (
     is_feasible,
     least_value,
 )
-from unsample.errors import ContradictionError, InputError, MetricError, SolverError
+from unsample.errors import ContradictionError, InputError, MetricError
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankGrid
 from unsample.metrics import Metric
 
 #: The smallest rounding error: more digits than float64 has tell nothing more.
-_FINEST = 1e-12
-_MOST_DECIMALS = 15
+_FINEST, _MOST_DECIMALS = 1e-12, 15
 _MOST_DIGITS = 300
 #: Numbers are not compared with each other more finely than this.
 _FINEST_CLASH = 1e-6
-#: The share of a rounding interval that is left out at its ends.
+#: The share of a rounding interval that is left out at its ends: a tie is rounded in one direction.
 _TIE = 1e-4
-#: Status codes of scipy for a linear program that is solved, and for one without a solution.
-_OPTIMAL, _INFEASIBLE = 0, 2
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A sampled metric as printed: its value is within ``half_unit`` of the true mean."""
+    """A sampled metric as printed, with so many decimals."""
 
     metric: Metric
     value: float
-    half_unit: float
+    decimals: int
 
     @property
     def name(self) -> str:
         """Return the metric as it was named."""
         return self.metric.name
+
+    @property
+    def half_unit(self) -> float:
+        """Return how far the true mean may be from the printed value."""
+        return max(10.0**-self.decimals / 2.0, _FINEST)
 
     @property
     def low(self) -> float:
@@ -62,8 +64,7 @@ class Printed:
         return self.value + self.half_unit
 
     def __str__(self) -> str:
-        decimals = max(0, round(-math.log10(2.0 * self.half_unit)))
-        return f"{self.name} = {self.value:.{min(decimals, _MOST_DECIMALS)}f}"
+        return f"{self.name} = {self.value:.{min(self.decimals, _MOST_DECIMALS)}f}"
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -84,22 +85,22 @@ def read_numbers(
         raise InputError(
             f'numbers must be a mapping such as {{"HR@1": 0.18, "HR@10": 0.69}}, got {values!r:.80}'
         )
-    unit = Decimal("0.01") if percent else Decimal(1)
     exact = {name: _as_decimal(name, value) for name, value in values.items()}
     # A float 0.40 is read as 0.4, so all floats have as many digits as the longest of them.
     floats = {name for name, value in values.items() if not isinstance(value, str | Decimal)}
-    shared = max((exact[name][1] for name in floats), default=0)
+    longest = max((exact[name][1] for name in floats), default=0)
     numbers: list[Printed] = []
     for name, (value, own) in exact.items():
-        half = unit * Decimal(5).scaleb(-(shared if name in floats else own) - 1)
-        metric = _metrics.parse(name)
+        decimals = longest if name in floats else own
+        number = Printed(_metrics.parse(name), float(value), decimals)
+        if percent:
+            number = Printed(number.metric, float(value.scaleb(-2)), decimals + 2)
         for other in numbers:
-            if other.metric.same_as(metric):
+            if other.metric.same_as(number.metric):
                 raise InputError(
                     f"numbers must give each metric once, got {other.name} and {name}, which are "
                     "the same"
                 )
-        number = Printed(metric, float(unit * value), max(float(half), _FINEST))
         _check_possible(number, sampled, users, percent)
         numbers.append(number)
     return tuple(numbers)
@@ -213,18 +214,18 @@ class Paper:
 
     def check_consistent(self) -> None:
         """Refuse numbers that no sampled ranks give, and name the fewest that contradict."""
-        nothing = np.zeros(len(self.low))
-        clash = self.fewest(lambda rows: self._least(rows, nothing) < math.inf)
+        clash = self.fewest(lambda rows: is_feasible(*self._of_histograms(rows)))
         if not clash:
             return
         *others, last = clash
         weights, number = self.features[last], self.numbers[last]
-        least, most = self._least(others, weights), -self._least(others, -weights)
+        region, digits = self._of_histograms(others), min(number.decimals, _MOST_DECIMALS) + 1
+        least, most = least_value(weights, *region), -least_value(-weights, *region)
         given = " and ".join(str(self.numbers[row]) for row in others)
         raise ContradictionError(
             f"{given} and {number} contradict each other: with {given}, {number.name} must be in "
-            f"{_outward(least, number, -1)} .. {_outward(most, number, 1)} "
-            f"for ranks among {self.law.n} items; check sampled, and the numbers",
+            f"{least:.{digits}f} .. {most:.{digits}f} for ranks among {self.law.n} items; check "
+            "sampled, and the numbers",
             tuple(self.numbers[row].name for row in clash),
         )
 
@@ -236,33 +237,13 @@ class Paper:
         parts = chain.from_iterable(combinations(every, size) for size in every[1:])
         return next((rows for rows in parts if not possible(rows)), every)
 
-    def _least(self, rows: Sequence[int], weights: FloatArray) -> float:
-        """Return the least mean weight over histograms with these numbers; infinity without any."""
-        from scipy.optimize import linprog
+    def _of_histograms(self, rows: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """Return what some of the numbers say of histograms of sampled ranks.
 
-        # In half units of the last digit, so that the tolerance of the solver is small. The ends of
-        # a rounding interval are left out, because a tie is rounded in one direction only.
+        It is in half units of the last digit, so that the tolerance of the solver is small.
+        """
         kept = list(rows)
         scale = np.maximum(self.half_units[kept], _FINEST_CLASH)
-        value = self.means[kept] / scale
+        features, value = self.features[kept] / scale[:, None], self.means[kept] / scale
         half = self.half_units[kept] * (1.0 - _TIE) / scale
-        features = self.features[kept] / scale[:, None]
-        result = linprog(
-            weights,
-            A_ub=np.concatenate([features, -features]),
-            b_ub=np.concatenate([value + half, half - value]),
-            A_eq=np.ones((1, len(self.low))),
-            b_eq=[1.0],
-            method="highs",
-        )
-        if result.status not in (_OPTIMAL, _INFEASIBLE):
-            text = "the linear program of a contradiction was not solved"
-            raise SolverError(f"{text}: {result.message}")
-        return math.inf if result.fun is None else result.fun
-
-
-def _outward(value: float, number: Printed, side: int) -> str:
-    """Return a limit with one more digit than printed, rounded outwards so that nothing is lost."""
-    unit = number.half_unit / 5.0
-    steps = np.floor(value / unit + 1e-6) if side < 0 else np.ceil(value / unit - 1e-6)
-    return f"{max(float(steps) * unit, 0.0):.6g}"
+        return np.concatenate([features, -features]), np.concatenate([value + half, half - value])
