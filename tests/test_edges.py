@@ -39,12 +39,6 @@ def _drawn(items: int, sampled: int, users: int = 800, replacement: bool = True)
     return RankCounts.from_ranks(ranks, items=items, sampled=sampled, replacement=replacement)
 
 
-def _alike(rank: int, users: int, replacement: bool = True) -> RankCounts:
-    return RankCounts.from_ranks(
-        [rank], items=1000, sampled=99, count=[users], replacement=replacement
-    )
-
-
 def _multiplied(design: Law, times: int) -> RankCounts:
     """Return the noise of 20,000 users as if it were the law of many more, which no P(R) fits."""
     rng = np.random.default_rng(0)
@@ -62,17 +56,15 @@ def _expected_histogram(design: Law, users: int) -> RankCounts:
 
 
 EDGES = {
-    "n = 2": lambda: RankCounts.from_ranks([1, 1, 2, 2, 1], items=50, sampled=1),
     "n = 2 = N": lambda: RankCounts.from_ranks([1, 1, 2, 1], items=2, sampled=1),
     "n = N without": lambda: _drawn(50, 49, replacement=False),
     "n = 10 N": lambda: _drawn(12, 119),
     "N = 10^9 without replacement": lambda: _drawn(BILLION, 20, replacement=False),
-    "one user at the top": lambda: _alike(1, 1),
     "10^9 users": lambda: _expected_histogram(Law(1000, 99), BILLION),
     "10^7 users that a P(R) fits by a hair": lambda: _multiplied(Law(1000, 49), 1000),
     "10^17 users that no P(R) fits": lambda: _multiplied(Law(3000, 19), 10**13),
-    "all first": lambda: _alike(1, 1000),
-    "all last": lambda: _alike(100, 1000),
+    "one user": lambda: RankCounts.from_ranks([1], items=1000, sampled=99),
+    "all last": lambda: RankCounts.from_ranks([100], items=1000, sampled=99, count=[1000]),
     "unlikely ranks": lambda: RankCounts.from_ranks(
         [49, 49, 1, 2], items=50, sampled=48, replacement=False
     ),
@@ -162,15 +154,12 @@ def test_ranges_of_sampled_ranks_have_bounds_that_hold():
 
 
 @pytest.mark.filterwarnings("ignore:these sampled ranks are unlike")
-@pytest.mark.parametrize("method", ["cls", "bv"])
-def test_linear_methods_are_clipped_into_the_range_and_say_so(method):
-    counts = RankCounts.from_ranks([1] * 500, items=3706, sampled=99)
+def test_linear_methods_are_clipped_into_the_range_and_say_so():
     wanted = [f"Recall@{k}" for k in (1, 10, 50, 100, 200, 400)]
-    with pytest.warns(UnsampleWarning, match=r"outside the metric's range"):
-        result = unsample.estimate(counts, metrics=wanted, method=method)
+    with pytest.warns(UnsampleWarning, match=r"outside the metric's range, and was clipped"):
+        result = unsample.estimate([1] * 500, items=3706, sampled=99, metrics=wanted, method="cls")
     assert {0.0, 1.0} & {entry.value for entry in result.entries}
     assert all(0.0 <= entry.value <= 1.0 for entry in result.entries)
-    assert any("was clipped" in text for text in result.warnings)
 
 
 # -- refusals -------------------------------------------------------------------------------------
@@ -228,7 +217,6 @@ def test_a_program_near_the_border_ends():
     [
         ([1], [2]),
         ([1] * 60, [1] * 60),
-        ([100] * 60, [100] * 60),
         ([1] * 60, [100] * 60),
         ([1, 100] * 30, [100, 1] * 30),
     ],
@@ -259,7 +247,6 @@ def test_comparisons_at_the_edge_are_finite_and_in_order(ranks_a, ranks_b):
         ({"HR@1": 1.0}, {"items": 3706, "sampled": 99, "users": 1}),
         ({"HR@1": 0.0}, {"items": 3706, "sampled": 99, "users": BILLION}),
         ({"HR@1": 0.5}, {"items": 2, "sampled": 1, "users": 10}),
-        ({"HR@1": 0.5}, {"items": BILLION, "sampled": 1, "users": 100}),
         ({"HR@10": 0.3, "NDCG@10": 0.2}, {"items": BILLION, "sampled": 99, "users": 100}),
         ({"HR@10": "0.30"}, {"items": 50, "sampled": 49, "users": 100, "replacement": False}),
     ],

@@ -1,7 +1,11 @@
+"""`estimate` and `exact`: values, intervals, what is refused and what is said beside."""
+
+import json
 import math
 import re
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -16,10 +20,10 @@ from unsample.errors import (
     InputError,
     MethodError,
     MetricError,
-    RankError,
 )
 from unsample.lab import load_ranks
 from unsample.law import draw_sampled_ranks
+from unsample.metrics import parse, parse_all
 
 
 @pytest.fixture(scope="module")
@@ -63,19 +67,14 @@ def test_exact_has_intervals_and_a_distribution(full_ranks):
 
 
 def test_errors_count_users_where_they_are_given(full_ranks):
-    options = {"items": 400, "metrics": "Recall@10"}
-    alone = unsample.exact(full_ranks, **options)["Recall@10"]
-    twice = unsample.exact(np.repeat(full_ranks, 2), **options)["Recall@10"]
+    twice = {"full_ranks": np.repeat(full_ranks, 2), "items": 400, "metrics": "Recall@10"}
     users = np.repeat(np.arange(len(full_ranks)), 2)
-    with pytest.raises(RankError, match=r"ranks of one user must differ, .* pass filtered"):
-        unsample.exact(np.repeat(full_ranks, 2), **options, users=users)
-    known = unsample.exact(np.repeat(full_ranks, 2), **options, users=users, filtered=True)[
-        "Recall@10"
-    ]
-    widths = [np.ptp(each.interval()) for each in (alone, twice, known)]
+    alone = unsample.exact(full_ranks, items=400, metrics="Recall@10")["Recall@10"]
+    unknown = unsample.exact(**twice)["Recall@10"]
+    known = unsample.exact(**twice, users=users, filtered=True)["Recall@10"]
+    widths = [np.ptp(each.interval()) for each in (alone, unknown, known)]
     assert widths[1] == pytest.approx(widths[0] / math.sqrt(2), rel=0.05)
     assert widths[2] == pytest.approx(widths[0], rel=0.05)
-    assert known.value == alone.value == twice.value
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,6 @@ def test_errors_count_users_where_they_are_given(full_ranks):
     [
         ({"items": None}, DesignError, "items must be given"),
         ({"sampled": None}, DesignError, "sampled must be given"),
-        ({"metrics": "NDGC@10"}, MetricError, "did you mean NDCG"),
         ({"metrics": []}, MetricError, "at least one metric"),
         ({"method": "mles"}, MethodError, "did you mean"),
         ({"method": []}, MethodError, "at least one estimator"),
@@ -115,8 +113,22 @@ def test_a_method_outside_the_bounds_is_told(result):
 def test_an_exact_value_says_so_in_a_line():
     line = str(unsample.exact([3], items=10, metrics="HR@5")["HR@5"])
     assert line == "HR@5 = 1.0000 [0.0250 .. 1.0000] (exact)"
-    with pytest.raises(RankError, match=r"got 11 at position 1 of 1; check items$"):
-        unsample.exact([11], items=10)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"full_ranks": [11]}, r"got 11 at position 1 of 1; check items$"),
+        (
+            {"full_ranks": [3, 3], "users": [1, 1]},
+            "ranks of one user must differ, .* pass filtered",
+        ),
+        ({"full_ranks": [3], "items": None}, "items must be given with ranks"),
+    ],
+)
+def test_bad_full_ranks_are_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        unsample.exact(**{"items": 10} | given)
 
 
 def test_a_kind_and_a_prior_of_ones_own_are_taken(tmp_path):
@@ -162,3 +174,57 @@ def test_errors_of_auto_are_well_below_those_of_mle(dataset, recommender, share)
             abs(np.log(found[name, method].value / truth[name].value)) for method in ("auto", "mle")
         )
         assert ours < share * theirs
+
+
+# -- what is hardly meant is said, and what is nearly right is understood --------------------------
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options", "wanted"),
+    [
+        (range(1, 100), {"sampled": 99}, "must be less than items .* got 99 draws from 50"),
+        ([1, 4, 10], {"metrics": "NDCG@51"}, r"K must be at most items = 50 .* got NDCG@51"),
+        ([1, 4, 10], {"metrics": "NDCG@50"}, None),
+    ],
+)
+def test_what_is_hardly_meant_is_said_once(ranks, options, wanted):
+    options = {"items": 50, "sampled": 9, "metrics": "Recall@5", **options}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        unsample.estimate(list(ranks), **options)
+    said = [str(each.message) for each in caught if "must be" in str(each.message)]
+    assert len(said) == (wanted is not None)
+    assert wanted is None or re.search(wanted, said[0])
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("ndcg10", "NDCG@10"), ("ndcg_at_10", "NDCG@10"), ("ndgc@10", "NDCG@10"),
+        ("R@10", "Recall@10"), ("recall@k=10", "Recall@10"), ("Recall top 20", "Recall@20"),
+        ("hit_rate@5", "HitRate@5"), ("Hit Ratio@5", "HR@5"), ("MAP10", "MAP@10"), ("p10", "P@10"),
+        ("mean average precision@10", "MAP@10"), ("ndcg@", "NDCG"),
+        ("NDCG(gain=ex)@5", "NDCG(gain=exp)"),
+    ],
+)  # fmt: skip
+def test_suggestions_make_sense(written, meant):
+    with pytest.raises(MetricError, match=re.escape(f"got {written!r}; did you mean {meant}?")):
+        parse(written)
+
+
+@pytest.mark.filterwarnings("ignore:.* users are few")
+def test_metrics_may_be_listed_with_commas(run, tmp_path):
+    names = ["NDCG@5", "AP(norm=min)@3", "AUC"]
+    result = unsample.estimate(
+        [1, 2, 10], items=50, sampled=9, metrics="NDCG@5, AP(norm=min)@3,AUC"
+    )
+    assert [metric.name for metric in result.metrics] == names
+    (tmp_path / "ranks.csv").write_text("rank\n1\n2\n10\n")
+    listed = ("-m", "NDCG@5,AP(norm=min)@3", "-m", "AUC")
+    options = ("--items=50", "--sampled=9", "--json", *listed)
+    code, out, _ = run("estimate", tmp_path / "ranks.csv", *options)
+    assert (code, [row["metric"] for row in json.loads(out)["estimates"]]) == (0, names)
+    with pytest.raises(MetricError, match="got ''"):
+        parse_all("NDCG@5,")
+    with pytest.raises(MetricError, match=r"got 'F1@10'$"):
+        parse("F1@10")
