@@ -64,7 +64,7 @@ GONE: dict[str, str] = {
     "unsample doctor": "pip list shows what is installed",
     "unsample learn": "use unsample.Prior.learn(...).save(path), and --prior path",
     "unsample bank": "see unsample.lab.bank.load_bank()",
-    "unsample datasets": "use python -m unsample.lab fetch",
+    "unsample datasets": "use python -m unsample.lab data",
     "unsample evaluate": "use unsample.evaluate in Python",
 }
 

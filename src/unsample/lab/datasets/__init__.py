@@ -1,10 +1,9 @@
 """Public data sets of interactions, splits, and bundled ranks.
 
-Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, plain, ``.xz`` or
-``.gz``); what is missing is downloaded into it.
+Set ``UNSAMPLE_DATA`` to a folder with the original files (``NAME/FILE``, plain, ``.xz`` or
+``.gz``); ``python -m unsample.lab data`` says where to get them.
 """
 
-from unsample.lab.datasets._files import fetch
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._load import at_hand, load
 from unsample.lab.datasets._ranks import (
@@ -28,7 +27,6 @@ __all__ = [
     "Interactions",
     "Split",
     "at_hand",
-    "fetch",
     "leave_published_out",
     "leave_random_out",
     "load",
