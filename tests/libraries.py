@@ -1,8 +1,7 @@
 """What the blocks of docs/libraries.md name: fitted models and data of each real library.
 
 A function for each section returns the names its code uses, and ``check``, which is called with all
-names after the code has run. ``wanted`` of a function that has one tells what the library itself
-finds.
+names after the code has run, and compares them with what the library itself finds.
 """
 
 from __future__ import annotations
@@ -38,19 +37,6 @@ def interactions() -> Any:
     split = leave_random_out(synthetic(USERS, ITEMS, rng=0), rng=0)
     known = np.isin(split.target_item, split.train.item)
     return split.train, split.target_user[known], split.target_item[known]
-
-
-def sampled_run(queries: int = 300, documents: int = 5000) -> tuple[Names, Names]:
-    """Return a run that ranks each query's one relevant document among 99 drawn ones, and qrels."""
-    rng = np.random.default_rng(0)
-    run, qrels = {}, {}
-    for query in (f"q{number}" for number in range(queries)):
-        drawn = [f"d{each}" for each in rng.choice(documents, SAMPLED + 1, replace=False)]
-        scores = rng.normal(size=SAMPLED + 1)
-        scores[0] += rng.exponential(2.0)  # the relevant document tends to be found
-        run[query] = dict(zip(drawn, scores.tolist(), strict=True))
-        qrels[query] = {drawn[0]: 1}
-    return run, qrels
 
 
 def near(found: float, wanted: float, room: float = 1e-6) -> None:
@@ -243,19 +229,25 @@ def pykeen() -> Names:
 
 def trec() -> Names:
     need_library("ir_measures")
-    run, qrels = sampled_run()
+    rng, run, qrels = np.random.default_rng(0), {}, {}
+    for query in (f"q{number}" for number in range(300)):
+        drawn = [f"d{each}" for each in rng.choice(5000, SAMPLED + 1, replace=False)]
+        scores = rng.normal(size=SAMPLED + 1)
+        scores[0] += rng.exponential(2.0)  # the relevant document tends to be found
+        run[query] = dict(zip(drawn, scores.tolist(), strict=True))
+        qrels[query] = {drawn[0]: 1}
     rows = [f"{q} Q0 {d} 0 {s!r} tag" for q, docs in run.items() for d, s in docs.items()]
     Path("model.run").write_text("\n".join(rows))
     judged = [f"{q} 0 {d} {r}" for q, docs in qrels.items() for d, r in docs.items()]
     Path("test.qrels").write_text("\n".join(judged))
-    return {"check": lambda names: _agree_with_ir_measures(names, run, qrels)}
 
+    def check(names: Names) -> None:
+        from ir_measures import RR, calc_aggregate
 
-def _agree_with_ir_measures(names: Names, run: Names, qrels: Names) -> None:
-    from ir_measures import RR, calc_aggregate
+        near((1 / names["found"].ranks).mean(), calc_aggregate([RR], qrels, run)[RR])
+        assert 0.2 < names["result"]["Recall@100"].value < 0.9
 
-    near((1 / names["found"].ranks).mean(), calc_aggregate([RR], qrels, run)[RR])
-    assert 0.2 < names["result"]["Recall@100"].value < 0.9
+    return {"check": check}
 
 
 def torchmetrics() -> Names:
@@ -291,27 +283,6 @@ def ogb() -> Names:
         assert 0 < names["result"]["Hits@50"].value < 1
 
     return {"y_pred_pos": own, "y_pred_neg": others, "check": check}
-
-
-def ir_measures() -> Names:
-    need_library("ir_measures")
-    run, qrels = sampled_run()
-    return {
-        "run": run, "qrels": qrels,
-        "check": lambda names: _agree_with_ir_measures(names, run, qrels),
-    }  # fmt: skip
-
-
-def ranx() -> Names:
-    need_library("ranx")
-    from ranx import Qrels, Run, evaluate
-
-    run, qrels = map(lambda kind, given: kind(given), (Run, Qrels), sampled_run())
-    theirs = evaluate(qrels, run, "mrr")
-    return {
-        "run": run, "qrels": qrels,
-        "check": lambda names: near((1 / names["found"].ranks).mean(), theirs),
-    }  # fmt: skip
 
 
 def rectools() -> Names:
@@ -461,8 +432,6 @@ SECTIONS: dict[str, Callable[[], Names]] = {
     "TREC files": trec,
     "TorchMetrics": torchmetrics,
     "OGB and TGB": ogb,
-    "ir_measures": ir_measures,
-    "ranx": ranx,
     "RecTools": rectools,
     "Cornac": cornac,
     "implicit": implicit,

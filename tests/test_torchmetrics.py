@@ -50,17 +50,6 @@ def test_batches_add_up_to_the_ranks_of_all_rows(torch, build, scores, ties):
     assert computed == pytest.approx({name: wanted[name].value for name in wanted}, rel=1e-6)
 
 
-def test_random_ties_are_uniform_and_seeded(torch, build):
-    tied = torch.zeros(20_000, 10)
-    first, second, other = build(rng=1), build(rng=1), build(rng=2)
-    for metric in (first, second, other):
-        metric.update(tied)
-    assert first.counts() == second.counts()
-    assert first.counts() != other.counts()
-    # Each of ten places takes a tenth; five standard deviations.
-    assert np.abs(first.histogram.numpy() - 2000).max() < 5 * np.sqrt(20_000 * 0.09)
-
-
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
 def test_it_lives_in_a_collection_that_is_reset(torch, build, scores):
     from torchmetrics import MetricCollection

@@ -176,33 +176,6 @@ def what_was_learned(items: int = 10_000, draws: int = 4000) -> None:
     figure.savefig(FOLDER / "learned.svg", metadata=METADATA, dpi=120)
 
 
-def negatives_of_graphs(sampled: int = 99) -> None:
-    """Draw what uniform negatives tell of models of graphs, beside the truth."""
-    metrics = ["MRR", "Hits@1", "Hits@10"]
-    held = list(load_bank().select(kind="graph", partial=False))
-    names = [f"{each.dataset.removeprefix('kg-')}, {each.model}" for each in held]
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
-    for height, each in enumerate(held):
-        ranks, items = each.ranks(), each.items
-        seen = draw_sampled_ranks(ranks, items=items, sampled=sampled, rng=0)
-        result = quiet_estimate(seen, items, sampled, "unseen", metrics=metrics, kind="graph")
-        truth = unsample.exact(ranks, items=items, metrics=metrics)
-        for ax, metric in zip(axes, metrics, strict=True):
-            found = result[metric]
-            limits = {"bounds": found.bounds(), "interval": found.interval()}
-            for (name, ends), color in zip(limits.items(), (GREY, TEAL), strict=True):
-                ax.plot(ends, [height] * 2, color=color, lw=4, label=None if height else name)
-            label = None if height else "truth"
-            ax.plot(truth[metric].value, height, "o", color=ORANGE, label=label)
-    for ax, metric in zip(axes, metrics, strict=True):
-        ax.set(yticks=range(len(names)), yticklabels=names, xlim=(0, 0.7), title=metric)
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[1].legend(
-        loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3, frameon=False, fontsize=8
-    )
-    figure.savefig(FOLDER / "graphs.svg", metadata=METADATA)
-
-
 def density(held: RankSet, items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ranks and P(R) of a rank set, as if its catalogue had so many items.
 
@@ -242,7 +215,6 @@ def main() -> None:
     what_can_be_known()
     from_printed_numbers()
     what_was_learned()
-    negatives_of_graphs()
     over_data_sets()
 
 

@@ -34,7 +34,6 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "dask": ("dask[dataframe]==2026.8.0",),
     "cornac": ("cornac==3.0.1",),
     "rectools": ("rectools==0.19.0", "numpy<2"),
-    "ranx": ("ranx==0.3.21",),
     "ogb": ("ogb==1.3.6", *TORCH),
     "lightning": ("lightning==2.6.6", *TORCH),
     "pykeen": (*INSTALL["pykeen"], *TORCH),

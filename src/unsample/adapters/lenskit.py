@@ -28,7 +28,6 @@ def targets(
     test: Any,
     *,
     items: int | Mapping[Any, int],
-    sampled: int | None = None,
     ties: str = "random",
     rng: Seed = 0,
     filtered: bool = False,
@@ -42,7 +41,7 @@ def targets(
         ``lenskit.batch.score(pipeline, candidates)`` returns.
     test
         An `ItemListCollection` of the test items, with the same keys.
-    items, sampled, ties, rng, filtered
+    items, ties, rng, filtered
         As in `unsample.adapters.trec.targets`, with users for queries.
     """
     run = {}
@@ -55,8 +54,7 @@ def targets(
         scores = np.where(np.isnan(row.scores()), _LAST, row.scores())
         run[key] = dict(zip(row.ids().tolist(), scores.tolist(), strict=True))
     qrels = {key: dict.fromkeys(row.ids().tolist(), 1.0) for key, row in _read("test", test)}
-    how: dict[str, Any] = {"ties": ties, "rng": rng, "filtered": filtered}
-    return trec.targets(run, qrels, items=items, sampled=sampled, **how)
+    return trec.targets(run, qrels, items=items, ties=ties, rng=rng, filtered=filtered)
 
 
 def _read(name: str, collection: Any) -> list[tuple[Any, Any]]:

@@ -37,17 +37,17 @@ _OURS = {
 }
 
 
-def watch(trainer: Any, *, level: float = 0.95, ties: str = "random", rng: Seed = 0) -> Any:
+def watch(trainer: Any, *, level: float = 0.95) -> Any:
     """Let a trainer tell full-catalogue metrics after each ``uniN`` evaluation, and return it.
 
     What ``trainer.evaluate`` returns then has beside ``ndcg@10`` the estimate
     ``ndcg@10_full`` and the ends of its interval at ``level``, ``ndcg@10_low`` and
     ``ndcg@10_high``, from the same drawn items; and so for each metric. Validations have them too.
     ``trainer.full_catalogue`` holds the latest `Estimates`. Evaluations with ``mode: full`` stay as
-    they are. ``ties`` and ``rng`` are as in `unsample.adapters.trec.targets`.
+    they are. Ties are broken at random.
     """
     check_object("trainer", trainer, "a trainer of recbole", "evaluate", "_neg_sample_batch_eval")
-    level, rule = check_level(level), check_ties(ties, whole=True)
+    level = check_level(level)
     evaluate, compare = trainer.evaluate, trainer._neg_sample_batch_eval  # noqa: SLF001
     # The scored rows of the evaluation under way.
     parts: list[dict[str, npt.NDArray[Any]]] = []
@@ -71,7 +71,7 @@ def watch(trainer: Any, *, level: float = 0.95, ties: str = "random", rng: Seed 
         asked = {theirs: f"{_OURS[n]}@{k}" for theirs, (n, _, k) in split.items() if n in _OURS}
         if asked:
             found = trainer.full_catalogue = estimate(
-                _rank(parts, eval_data, rule, rng, filtered=False).counts,
+                _rank(parts, eval_data, "random", 0).counts,
                 metrics=list(asked.values()),
                 candidates="all" if _is_repeatable(eval_data) else "unseen",
             )
@@ -86,21 +86,19 @@ def watch(trainer: Any, *, level: float = 0.95, ties: str = "random", rng: Seed 
     return trainer
 
 
-def targets(
-    model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0, filtered: bool = False
-) -> Targets:
+def targets(model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0) -> Targets:
     """Rank each target among the items that a ``uni100`` loader draws for its user.
 
     ``loader`` is that of test (or validation) data under ``mode: uniN``, as ``data_preparation``
-    makes it. Its items are drawn anew on every pass, by the seed that RecBole was given. ``ties``,
-    ``rng`` and ``filtered`` are as in `unsample.adapters.trec.targets`.
+    makes it. Its items are drawn anew on every pass, by the seed that RecBole was given. ``ties``
+    and ``rng`` are as in `unsample.adapters.trec.targets`.
     """
     rule = check_ties(ties, whole=True)
     check_object("model", model, *_MODEL)
     _check_uniform(loader)
     field = loader.dataset.uid_field
     parts = [_rows(_ask(model, "predict", batch[0]), batch, field) for batch in loader]
-    return _rank(parts, loader, rule, rng, filtered=filtered)
+    return _rank(parts, loader, rule, rng)
 
 
 def task(model: Any, loader: Any) -> dict[str, Any]:
@@ -185,9 +183,7 @@ def _rows(scores: npt.NDArray[Any], batch: Any, user_field: str) -> dict[str, np
     return {"user": users, "score": scores.reshape(-1).astype(np.float64), "target": target}
 
 
-def _rank(
-    parts: list[dict[str, npt.NDArray[Any]]], loader: Any, ties: str, rng: Seed, *, filtered: bool
-) -> Targets:
+def _rank(parts: list[dict[str, npt.NDArray[Any]]], loader: Any, ties: str, rng: Seed) -> Targets:
     """Rank the targets of all batches among the items drawn for any target of their user."""
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     known = np.ones(int(loader.dataset.user_num))
@@ -196,7 +192,7 @@ def _rank(
     own = np.bincount(rows["user"], rows["target"], minlength=len(known))
     rows["items"] = (loader.dataset.item_num - 1 - known + own).astype(np.int64)[rows["user"]]
     read = Read(rows="scores", ties=ties, rng=rng)
-    return cast(Targets, read_targets(rows, read=read, replacement=True, filtered=filtered))
+    return cast(Targets, read_targets(rows, read=read, replacement=True))
 
 
 def _is_repeatable(loader: Any) -> bool:

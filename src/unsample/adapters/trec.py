@@ -34,7 +34,6 @@ def targets(
     qrels: Any,
     *,
     items: int | Mapping[str, int],
-    sampled: int | None = None,
     relevance: float = 1,
     ties: str = "random",
     rng: Seed = 0,
@@ -51,8 +50,6 @@ def targets(
     items
         Documents in the collection that could have been sampled for a query, all relevant ones
         included: a number, or one for each query.
-    sampled
-        How many documents were sampled for a query; by default what the run holds.
     relevance
         The lowest relevance of a target.
     ties, rng
@@ -71,15 +68,14 @@ def targets(
         if not wanted:
             continue
         row, what = scores.get(query, {}), f"the list of {query!r}"
-        missing, others = [item for item in wanted if item not in row], len(row) - len(wanted)
+        missing = [item for item in wanted if item not in row]
         if missing:
             raise InputError(
                 f"{what} must hold every target, got none for item {missing[0]!r}; a list that is "
                 "cut at the top k does not tell ranks: keep the scores of all sampled items"
             )
-        if not others or sampled not in (None, others):
-            rule = "at least one item" if sampled is None else f"sampled = {sampled} items"
-            raise DesignError(f"{what} must hold {rule} beside the targets, got {others}")
+        if len(row) == len(wanted):
+            raise DesignError(f"{what} must hold at least one item beside the targets, got none")
         if query not in sizes:
             raise DesignError(f"items must hold a number for each query, got none for {query!r}")
         rows["user"] += [query] * len(row)
