@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import as_index, as_integer_array, check_integer
-from unsample._gone import refuses_gone
 from unsample.answers._lists import Lists, Tested
 from unsample.answers._result import Result, percent
 from unsample.bounds import holm
@@ -72,7 +71,6 @@ class Audit(Result):
         return [asdict(finding) for finding in self.findings]
 
 
-@refuses_gone
 def audit(
     negatives: Any,
     *,

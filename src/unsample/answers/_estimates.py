@@ -11,7 +11,6 @@ import numpy as np
 
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
-from unsample._gone import refuses_gone
 from unsample.answers._notes import Note
 from unsample.answers._result import (
     DEFAULT_LEVEL,
@@ -58,7 +57,6 @@ class Estimate:
     #: How the method found its value.
     solver: str = ""
 
-    @refuses_gone
     def interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True
     ) -> tuple[float, float]:
@@ -185,12 +183,6 @@ class Estimates(Result, Mapping[str, Estimate]):
     def metrics(self) -> tuple[Metric, ...]:
         """Return the metrics in the given order."""
         return tuple({entry.metric.name: entry.metric for entry in self.entries}.values())
-
-    @property
-    def source(self) -> str:
-        """Return where the intervals come from; ``"bounds"`` if that of any metric does."""
-        sources = {entry.source for entry in self.entries}
-        return next(each for each in (BOUNDS, PRIOR, MEAN) if each in sources)
 
     def distribution(self, method: str | None = None) -> RankDistribution:
         """Return P(R) as a method estimated it; by default the first method that gives it."""

@@ -16,7 +16,6 @@ from unsample._checks import (
     as_integer_array,
     at_position,
 )
-from unsample._gone import refuses_gone
 from unsample.answers._doubts import beyond_items
 from unsample.answers._estimates import MEAN, Estimate, Estimates
 from unsample.answers._notes import warn_of
@@ -41,7 +40,6 @@ NAME = "exact"
 _MOST_SINGLE_RANKS = 20_000
 
 
-@refuses_gone
 def exact(
     full_ranks: Any,
     *,

@@ -15,7 +15,6 @@ from typing import Any
 
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_integer
-from unsample._gone import refuses_gone
 from unsample.answers._estimates import AUTO, Estimate, Estimates, learned
 from unsample.answers._notes import Note, warn_of
 from unsample.answers._printed import Paper, Printed, read_numbers
@@ -66,7 +65,6 @@ class Published(Estimates):
         return super().to_dict() | {"published": printed}
 
 
-@refuses_gone
 def published(
     numbers: Mapping[str, float | str | Decimal],
     *,
@@ -136,8 +134,8 @@ def published(
     paper.check_consistent()
     posterior = None
     if held is not None:
-        printed = [(number.metric, number.low, number.high) for number in paper.numbers]
-        evidence = Numbers.of(law, users, printed)
+        names = tuple(number.metric for number in paper.numbers)
+        evidence = Numbers(law, users, names, paper.means, paper.half_units)
         posterior = Posterior.of_numbers(evidence, held, kind=chosen, candidates=candidates)
     notes: tuple[Note, ...] = ()
     if paper.refuted:

@@ -12,7 +12,6 @@ information is J' S^-1 J with J the derivatives of F.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,15 +38,6 @@ class Numbers:
     metrics: tuple[Metric, ...]
     middle: FloatArray
     half: FloatArray
-
-    @classmethod
-    def of(cls, design: Law, users: int, printed: Sequence[tuple[Metric, float, float]]) -> Numbers:
-        """Take metrics with the least and the greatest mean that are printed so."""
-        low = np.array([each[1] for each in printed])
-        high = np.array([each[2] for each in printed])
-        return cls(
-            design, users, tuple(each[0] for each in printed), (low + high) / 2, (high - low) / 2
-        )
 
     def seen(self) -> Seen:
         """Return the numbers in the place of cells, with errors of one each."""
