@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from math import factorial
 
 import numpy as np
@@ -26,7 +25,7 @@ from unsample.designs import (
     exact_ranks,
     run,
 )
-from unsample.designs._orders import Orders, target_keys
+from unsample.designs._orders import draws, positions, target_keys
 from unsample.designs._scorers import EXAMPLE
 from unsample.errors import InputError, ScoreError
 from unsample.evidence import TIE_RULES
@@ -157,19 +156,6 @@ def test_a_target_that_its_tile_rounds_otherwise_is_ranked_again(monkeypatch):
     assert sum(again) > USERS / 4
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        (np.ones((2, 2), dtype=np.longdouble), np.ones((3, 2), dtype=np.longdouble)),
-        (np.full((2, 2), 1e30, dtype=np.float32), np.full((3, 2), 1e30, dtype=np.float32)),
-        (np.array([[np.nan, 1.0]]), np.ones((3, 2))),
-    ],
-    ids=["long", "overflow", "nan"],
-)
-def test_factors_whose_products_may_not_be_numbers_are_left_to_rows(left, right):
-    assert not _full._can_tile(left, right)
-
-
 def test_random_ties_are_uniform_seeded_and_independent_of_the_chunk(monkeypatch):
     scores, targets = np.zeros((4000, 5), dtype=np.float32), (np.arange(4000), np.full(4000, 3))
     first = exact_ranks(scores, targets, items=5, rng=7)
@@ -235,16 +221,6 @@ def test_a_function_of_another_contract_gets_the_example(scorer, message):
     with pytest.raises(ScoreError, match=message) as told:
         as_scorer(scorer, 3).pairs(users, items)
     assert EXAMPLE in str(told.value)
-
-
-def test_the_example_of_the_message_scores():
-    rng, names = np.random.default_rng(0), {}
-    names["user_factors"], names["item_factors"] = rng.random((4, 2)), rng.random((5, 2))
-    exec(textwrap.dedent(EXAMPLE.partition("\n")[2]), names)
-    users, items = rng.integers(4, size=9), rng.integers(5, size=9)
-    model = FactorScores(names["user_factors"], names["item_factors"])
-    found = as_scorer(names["scorer"], 5).pairs(users, items)
-    np.testing.assert_allclose(found, model.pairs(users, items))
 
 
 @pytest.mark.parametrize(
@@ -365,13 +341,14 @@ def test_a_tie_drawn_twice_beats_twice_or_not_at_all():
 # -- keyed orders ---------------------------------------------------------------------------------
 
 
-def orders(sizes, seed=0):
+def keyed(sizes, seed=0):
+    """Return sizes of orders, and their keys."""
     rows = np.arange(len(sizes))
-    return Orders(np.asarray(sizes, dtype=np.int64), target_keys(seed, rows, rows))
+    return np.asarray(sizes, dtype=np.int64), target_keys(seed, rows, rows)
 
 
-def from_start(some, count):
-    return some.positions(np.zeros(len(some.size), dtype=np.int64), count)
+def from_start(keyed, count):
+    return positions(*keyed, np.zeros(len(keyed[0]), dtype=np.int64), count)
 
 
 @settings(deadline=None, max_examples=60)
@@ -380,33 +357,31 @@ def from_start(some, count):
     seed=st.integers(0, 2**63 - 1),
 )
 def test_every_order_holds_every_place_once(sizes, seed):
-    some = orders(sizes, seed)
-    places = from_start(some, max(sizes))
+    places = from_start(keyed(sizes, seed), max(sizes))
     for size, row in zip(sizes, places, strict=True):
         assert (np.sort(row[:size]) == np.arange(size)).all()
 
 
 @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 10**6, 2**32])
 def test_orders_of_any_size_stay_inside_and_never_repeat(size):
-    places = from_start(orders([size]), min(size, 20_000))[0]
+    places = from_start(keyed([size]), min(size, 20_000))[0]
     assert places.min() >= 0
     assert places.max() < size
     assert len(np.unique(places)) == len(places)
 
 
 def test_an_order_does_not_depend_on_how_much_is_asked_at_a_time():
-    some = orders([10, 300, 5000, 10**6])
-    alone, whole = Orders(some.size[2:3], some.keys[2:3]), from_start(some, 60)
-    parts = [some.positions(np.full(4, start), 20) for start in (0, 20, 40)]
-    inside = np.arange(60) < some.size[:, None]
-    assert (np.concatenate(parts, axis=1) == whole)[inside].all()
-    assert (from_start(alone, 60) == whole[2]).all()
+    size, keys = keyed([10, 300, 5000, 10**6])
+    whole = from_start((size, keys), 60)
+    parts = [positions(size, keys, np.full(4, start), 20) for start in (0, 20, 40)]
+    assert (np.concatenate(parts, axis=1) == whole)[np.arange(60) < size[:, None]].all()
+    assert (from_start((size[2:3], keys[2:3]), 60) == whole[2]).all()
 
 
 @pytest.mark.parametrize("size", [3, 4, 5])
 def test_all_orders_of_a_few_items_are_equally_likely(size):
     rows = 24_000
-    places = from_start(orders(np.full(rows, size)), size)
+    places = from_start(keyed(np.full(rows, size)), size)
     found, times = np.unique(places @ size ** np.arange(size), return_counts=True)
     assert len(found) == factorial(size)
     assert chi_square(times, np.full(len(found), rows / factorial(size))) > 1e-4
@@ -415,15 +390,15 @@ def test_all_orders_of_a_few_items_are_equally_likely(size):
 @pytest.mark.parametrize(("size", "better", "sampled"), [(1000, 10, 200), (16_979, 200, 500)])
 def test_how_many_of_the_better_items_come_first_is_hypergeometric(size, better, sampled):
     rows = 10_000
-    beaten = (from_start(orders(np.full(rows, size)), sampled) < better).sum(axis=1)
+    beaten = (from_start(keyed(np.full(rows, size)), sampled) < better).sum(axis=1)
     times = np.bincount(beaten, minlength=better + 1)
     expected = rows * hypergeom.pmf(np.arange(better + 1), size, better, sampled)
     assert chi_square(*merged(times, expected)) > 1e-4
 
 
 def test_draws_are_uniform_and_counted():
-    some = orders(np.full(500, 7))
-    drawn = some.draws(np.zeros(500, dtype=np.int64), 40)
-    again = np.concatenate([some.draws(np.full(500, k), 10) for k in (0, 10, 20, 30)], axis=1)
+    some = keyed(np.full(500, 7))
+    drawn = draws(*some, np.zeros(500, dtype=np.int64), 40)
+    again = np.concatenate([draws(*some, np.full(500, k), 10) for k in (0, 10, 20, 30)], axis=1)
     assert (drawn == again).all()
     assert chi_square(np.bincount(drawn.ravel(), minlength=7), np.full(7, drawn.size / 7)) > 1e-4

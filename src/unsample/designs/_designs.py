@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, IntArray, Seed, check_integer
+from unsample._checks import IntArray, Seed, check_integer
 from unsample.designs._findings import Findings, Notes, Situation
 from unsample.errors import BudgetError, DesignError
 from unsample.metrics import Metric
@@ -241,14 +241,12 @@ class Certified(Design):
 
     def step(self, now: Situation) -> IntArray:
         assert self.k is not None
-        goal, expected = towards_the_kth(now, self.k)
+        goal = towards_the_kth(now, self.k)
         if now.allowed is not None and goal.sum() > now.allowed:
             still = int(np.count_nonzero(goal > now.scored))
-            about = max(np.minimum(expected, now.others).sum(), goal.sum())
             raise BudgetError(
                 f"budget must suffice to certify K = {self.k} for every target, got one that "
-                f"leaves {still:,} of {len(goal):,} targets open; about "
-                f"{len(goal) + math.ceil(about):,} scores should suffice"
+                f"leaves {still:,} of {len(goal):,} targets open; raise it, or use design='guided'"
             )
         return goal
 
@@ -275,8 +273,8 @@ def largest_k(k: int | None, metrics: Sequence[Metric], relevant: int) -> int:
     return max(k or 1, *(found or 1 for found in last))
 
 
-def towards_the_kth(now: Situation, k: int) -> tuple[IntArray, FloatArray]:
-    """Return how far each target goes next, and where its K-th item that beats it is expected.
+def towards_the_kth(now: Situation, k: int) -> IntArray:
+    """Return how far each target goes next, towards the K-th item that beats it.
 
     The step is a part of the expected way. If b items beat the target so far, it takes at least
     K - b further items, so a step is never shorter.
@@ -284,4 +282,4 @@ def towards_the_kth(now: Situation, k: int) -> tuple[IntArray, FloatArray]:
     needed = np.maximum(k - now.beaten, 0)
     expected = needed * (now.scored + 1) / (now.beaten + 1)
     step = np.maximum(needed, np.floor(_CERTIFIED_STEP * expected).astype(np.int64))
-    return np.minimum(now.scored + step, now.others), now.scored + expected
+    return np.asarray(np.minimum(now.scored + step, now.others))

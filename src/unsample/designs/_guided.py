@@ -110,7 +110,7 @@ class Guided(Design):
     def step(self, now: Situation) -> IntArray:
         """Continue the stage, begin the next one, or rank the next users in full."""
         assert self.k is not None
-        to_end, _ = towards_the_kth(now, self.k)
+        to_end = towards_the_kth(now, self.k)
         if now.allowed is None and self.error is None:
             return to_end
         outlook = _Outlook(now, self)

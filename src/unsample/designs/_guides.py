@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray, as_index
 from unsample.designs._candidates import Candidates
-from unsample.designs._orders import LongWords, Orders
+from unsample.designs._orders import LongWords, draws, positions
 from unsample.designs._scorers import Scorer, as_scorer
 from unsample.errors import InputError, ScoreError
 
@@ -44,15 +44,23 @@ class Guide:
 
 
 @dataclass(frozen=True, eq=False)
-class GuidedOrders:
-    """The order of each target's candidates: the list of its user first, then the rest."""
+class Orders:
+    """The order of each target's candidates: the list of its user first, then the rest.
+
+    Or a random sample of them with ``replacement``.
+    """
 
     candidates: Candidates
+    #: Random numbers of each target, from `target_keys`.
     keys: LongWords
     guide: Guide
+    replacement: bool = False
 
     def items(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
         """Return items number ``first, first + 1, ...`` of some targets."""
+        if self.replacement:
+            some = self.candidates.take(rows)
+            return some.items_at(draws(some.others, self.keys[rows], first, count))
         lists = self.guide.lists
         if lists is None:
             return self._rest_from(rows, first, count)
@@ -86,7 +94,7 @@ class GuidedOrders:
         # If all candidates are on the list, the result is not used.
         others = np.maximum(some.others, 1)
         if order is None:
-            return some.items_at(Orders(others, self.keys[rows]).positions(start, count))
+            return some.items_at(positions(others, self.keys[rows], start, count))
         index = np.minimum(start[:, None] + np.arange(count), (others - 1)[:, None])
         return order.take(np.minimum(some.items_at(index), some.items - 1))
 

@@ -14,7 +14,6 @@ random numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -52,47 +51,40 @@ def target_keys(seed: int, users: IntArray, targets: IntArray) -> LongWords:
     return _mixed(key ^ targets.astype(np.uint64))
 
 
-@dataclass(frozen=True, eq=False)
-class Orders:
-    """A random order of ``0..size-1`` for each row, and random draws, both made from keys."""
+def positions(size: IntArray, keys: LongWords, first: IntArray, count: int) -> IntArray:
+    """Return numbers ``first, first + 1, ...`` of a random order of ``0..size-1``, a row for each.
 
-    size: IntArray
-    keys: LongWords
+    There are ``count`` of them. A row that ends earlier is filled with its last number.
+    """
+    offsets = np.minimum(first[:, None] + np.arange(count), size[:, None] - 1)
+    places: IntArray = np.empty_like(offsets)
+    short = size <= _SHORT
+    for rows, order in ((short, _sorted_order), (~short, _permuted)):
+        if rows.any():
+            places[rows] = order(size[rows], keys[rows], offsets[rows])
+    return places
 
-    def positions(self, first: IntArray, count: int) -> IntArray:
-        """Return numbers ``first, first + 1, ...`` of each row's order, ``count`` of them.
 
-        A row that ends earlier is filled with its last number.
-        """
-        offsets = np.minimum(first[:, None] + np.arange(count), self.size[:, None] - 1)
-        short = self.size <= _SHORT
-        if not short.any():
-            return _permuted(self.size, self.keys, offsets)
-        places: IntArray = np.empty_like(offsets)
-        for rows, order in ((short, _sorted_order), (~short, _permuted)):
-            if rows.any():
-                places[rows] = order(self.size[rows], self.keys[rows], offsets[rows])
-        return places
+def draws(size: IntArray, keys: LongWords, first: IntArray, count: int) -> IntArray:
+    """Return numbers ``first, first + 1, ...`` of each row's draws with replacement."""
+    number = (first[:, None] + np.arange(count)).astype(np.uint64)
+    bits = _mixed(number * _GOLDEN ^ keys[:, None]) >> np.uint64(32)
+    scaled = (bits * size.astype(np.uint64)[:, None]) >> np.uint64(32)
+    return np.asarray(scaled.astype(np.int64))
 
-    def draws(self, first: IntArray, count: int) -> IntArray:
-        """Return numbers ``first, first + 1, ...`` of each row's draws with replacement."""
-        number = (first[:, None] + np.arange(count)).astype(np.uint64)
-        bits = _mixed(number * _GOLDEN ^ self.keys[:, None]) >> np.uint64(32)
-        scaled = (bits * self.size.astype(np.uint64)[:, None]) >> np.uint64(32)
-        return np.asarray(scaled.astype(np.int64))
 
-    def tie_is_lost(self, row: IntArray, item: IntArray) -> BoolArray:
-        """Return whether an item with the same score as its target is above the target.
+def tie_is_lost(keys: LongWords, items: IntArray) -> BoolArray:
+    """Return whether items with the same score as their targets are above the targets.
 
-        Every item and the target have keyed random numbers, and the smaller number is above. So the
-        target's place among its ties is uniform, and an item drawn twice beats it twice or never.
-        """
-        own = self.tie_place(row)
-        return np.asarray(_unit(_mixed(self.keys[row] ^ _spread(item, 2))) < own)
+    Every item and the target have keyed random numbers, and the smaller number is above. So the
+    target's place among its ties is uniform, and an item drawn twice beats it twice or never.
+    """
+    return np.asarray(_unit(_mixed(keys ^ _spread(items, 2))) < tie_place(keys))
 
-    def tie_place(self, row: IntArray) -> npt.NDArray[np.float64]:
-        """Return the place of each target, in 0..1, among the items that tie with it."""
-        return _unit(_mixed(self.keys[row] ^ _spread(np.zeros_like(row), 1)))
+
+def tie_place(keys: LongWords) -> npt.NDArray[np.float64]:
+    """Return the place of each target, in 0..1, among the items that tie with it."""
+    return _unit(_mixed(keys ^ _spread(np.zeros(len(keys), dtype=np.int64), 1)))
 
 
 def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:

@@ -16,8 +16,8 @@ from unsample.designs._checkpoint import Checkpoint, identity_of
 from unsample.designs._designs import Design, Exact
 from unsample.designs._findings import Findings, Notes, Situation
 from unsample.designs._full import count_all
-from unsample.designs._guides import Guide, GuidedOrders
-from unsample.designs._orders import as_key, target_keys
+from unsample.designs._guides import Guide, Orders
+from unsample.designs._orders import as_key, target_keys, tie_place
 from unsample.designs._scan import Scan, Tally
 from unsample.designs._scorers import FactorScores, Scorer, refuse_infinite_targets
 from unsample.errors import InputError
@@ -89,8 +89,8 @@ def run(
     others, relevant = np.tile(candidates.others, models), candidates.relevant
     fitted, allowed = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
-    orders = GuidedOrders(candidates, keys, guide or Guide())
-    scan = Scan(scorers, orders, fitted.with_replacement, names)
+    orders = Orders(candidates, keys, guide or Guide(), fitted.with_replacement)
+    scan = Scan(scorers, orders, names)
     tally, notes, goal = Tally.empty(len(others)), Notes.empty(len(others)), np.zeros_like(others)
     place = None
     if how.checkpoint is not None:
@@ -179,8 +179,7 @@ def _above(tally: Tally, scan: Scan, ties: str, *, in_one_list: bool) -> IntArra
     other is put into the list of ties.
     """
     users = scan.candidates.users
-    each = np.arange(len(users))
-    above, chance = tally.beaten(ties).copy(), scan.keyed(each).tie_place(each)
+    above, chance = tally.beaten(ties).copy(), tie_place(scan.orders.keys)
     # Places among all ties come from keys, the same for every model.
     if ties == "random":
         above = tally.better + np.floor(chance * (tally.equal + 1)).astype(np.int64)

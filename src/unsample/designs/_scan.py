@@ -20,8 +20,8 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray, as_index
 from unsample._threads import in_threads
 from unsample.designs._candidates import Candidates
-from unsample.designs._guides import GuidedOrders
-from unsample.designs._orders import Orders
+from unsample.designs._guides import Orders
+from unsample.designs._orders import tie_is_lost
 from unsample.designs._scorers import Scorer, refuse_infinite_targets
 from unsample.errors import UnsampleError
 
@@ -64,8 +64,7 @@ class Scan:
     """Models, targets, and the orders in which these are compared with their candidates."""
 
     scorers: Sequence[Scorer]
-    orders: GuidedOrders
-    replacement: bool = False
+    orders: Orders
     #: The names of the models, for messages; none if there is only one.
     names: Sequence[str] = ()
 
@@ -107,10 +106,7 @@ class Scan:
         model, targets = int(rows[0]) // len(self.candidates), rows % len(self.candidates)
         some, scored, own = self.candidates.take(targets), tally.scored[rows], tally.own[rows]
         width = int(count.max())
-        if self.replacement:
-            table = some.items_at(self.keyed(targets).draws(scored, width))
-        else:
-            table = self.orders.items(targets, scored, width)
+        table = self.orders.items(targets, scored, width)
         items = table[np.arange(width) < count[:, None]]
         row = np.repeat(np.arange(len(rows)), as_index(count))
         fresh = np.flatnonzero(np.isnan(own))
@@ -123,7 +119,7 @@ class Scan:
         rival = own.astype(scores.dtype)  # comparing numbers of one type takes half the time
         rival = (rival if np.array_equal(rival, own) else own)[row]
         tied = np.flatnonzero(scores == rival)
-        lost = self.keyed(targets).tie_is_lost(row[tied], items[tied])
+        lost = tie_is_lost(self.orders.keys[targets[row[tied]]], items[tied])
         starts = as_index(np.cumsum(count) - count)
         better = np.add.reduceat(scores > rival, starts, dtype=np.int64)
         equal, lost_ties = (
@@ -140,7 +136,3 @@ class Scan:
             if not self.names:
                 raise
             raise type(problem)(f"{problem} (model {self.names[model]!r})") from problem
-
-    def keyed(self, targets: IntArray) -> Orders:
-        """Return the random orders and ties of some targets."""
-        return Orders(self.candidates.others[targets], self.orders.keys[targets])
