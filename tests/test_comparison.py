@@ -1,9 +1,7 @@
 """Comparing models: differences, verdicts, pairing, multiplicity."""
 
-import json
 import math
 import re
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -156,28 +154,6 @@ def test_a_handful_of_users_proves_little():
     assert alike.high - alike.low > 0.02
 
 
-def test_labels_of_an_index_pair_ranks_and_unlike_ones_do_not(ranks):
-    pandas = pytest.importorskip("pandas")
-    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@100"}
-    in_order = {name: ranks[name] for name in ("first", "behind")}
-    labels = [f"u{user}" for user in range(USERS)]
-    first, behind = (pandas.Series(given, index=labels) for given in in_order.values())
-    behind = behind.sample(frac=1.0, random_state=0)
-    expected = unsample.compare(in_order, **options)
-    found = unsample.compare({"first": first, "behind": behind}, **options)
-    assert found.matched == "index"
-    assert found.differences[0].low == pytest.approx(expected.differences[0].low)
-    unlike = {"first": first, "behind": behind.rename(lambda label: f"{label}!")}
-    with pytest.warns(UnsampleWarning, match="unpaired"):
-        result = unsample.compare(unlike, **options)
-    assert not result.paired
-    assert "no labels in the index of first that behind has too" in result.warnings[-1]
-    # Without an index on both sides there is only the position.
-    by_place = unsample.compare({"first": first, "behind": ranks["behind"]}, **options)
-    assert by_place.matched == "position"
-    assert "matched by their position" in str(by_place)
-
-
 def test_estimates_and_unknown_metrics_are_refused_by_name(ranks, result):
     estimates = unsample.estimate(ranks["first"], items=ITEMS, sampled=SAMPLED)
     with pytest.raises(InputError, match="A must be ranks or an evaluation, got estimates"):
@@ -209,103 +185,37 @@ def test_full_ranks_that_are_all_alike_leave_room_for_chance():
     assert sum(row.chance for row in many.standings) == pytest.approx(1.0, abs=0.01)
 
 
-def test_full_sampled_and_printed_models_are_compared_together(full, ranks):
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_what_is_known_in_different_ways_is_refused(full, ranks):
     design = {"items": ITEMS, "sampled": SAMPLED}
-    known = RankCounts.from_ranks(full["first"], items=ITEMS, sampled=ITEMS - 1, replacement=False)
-    hits = np.mean(ranks["behind"] <= 5)
-    paper = unsample.published(
-        {"HR@5": f"{hits:.3f}"}, **design, users=USERS, metrics=METRICS, candidates="unseen"
+    paper = unsample.published({"HR@5": "0.5"}, **design, users=USERS, metrics=METRICS)
+    with pytest.raises(InputError, match="all be results of published, got A: ranks, B: published"):
+        unsample.compare({"A": ranks["first"], "B": paper}, **design)
+    other = unsample.published(
+        {"HR@5": "0.4"}, **design, users=USERS, metrics=METRICS, candidates="all"
     )
-    counts = RankCounts.from_ranks(ranks["near"], **design)
-    few = RankCounts.from_ranks(ranks["near"][:20], **design)
-    models = {"paper": paper, "full": known, "sampled": counts, "few": few}
-    with pytest.warns(UnsampleWarning):
-        found = unsample.compare(models, metrics=METRICS)
-    # One model is known by its bounds alone: the others' chances stay.
-    for metric in METRICS:
-        assert [found.estimates[name][metric].source for name in models] == [
-            "prior", "mean", "prior", "bounds"
-        ]  # fmt: skip
-        assert found.chance("few", "full", metric) is None
-        assert found.chance("full", "paper", metric) > 0.9
-        pair = found.difference("full", "sampled", metric)
-        assert pair.low < 0 < pair.high
-        values = [found.estimates[name][metric].value for name in ("full", "sampled")]
-        assert pair.value == pytest.approx(values[0] - values[1])
-    with pytest.raises(DesignError, match="same candidates"):
-        unsample.compare(models, metrics=METRICS, candidates="all")
+    with pytest.raises(DesignError, match="got A not stated and B all"):
+        unsample.compare({"A": paper, "B": other})
+    with pytest.raises(InputError, match="A must be one result of published, got 2"):
+        unsample.compare({"A": [paper, paper], "B": paper})
+    known = Targets(full["first"], ITEMS, ITEMS - 1, replacement=False)
+    models = {"A": known, "B": Targets(ranks["near"], ITEMS, SAMPLED)}
+    with pytest.raises(DesignError, match="compared on Recall@40, got A in full, B sampled"):
+        unsample.compare(models, metrics=METRICS)
+    # Their means of sampled ranks are known alike.
+    assert 0 < unsample.compare(models, metrics="AUC").differences[0].chance < 1
 
 
-def test_models_of_one_kind_are_compared_as_without_those_of_another(full, ranks):
-    def known(name, rank=None):
-        given = full[name] if rank is None else np.full(USERS, rank)
-        return Targets(given, ITEMS, ITEMS - 1, replacement=False)
-
-    means = {"A": known("first"), "B": known("behind"), "none": known("near", ITEMS)}
-    sampled = {name: Targets(ranks[name], ITEMS, SAMPLED) for name in ("near", "behind")}
-    together, alone, others = (
-        unsample.compare(each, metrics="Recall@40", candidates="unseen")
-        for each in (means | sampled, means, sampled)
-    )
-    for part in (alone, others):
-        for pair in part.differences:
-            again = together.difference(pair.a, pair.b, "Recall@40")
-            assert again.interval(0.8) == pytest.approx(pair.interval(0.8), abs=1e-12)
-            assert again.chance == pytest.approx(pair.chance)
-    for row in together.standings:
-        against = [
-            together.chance(row.model, b, "HR@40") for b in together.models if b != row.model
-        ]
-        assert row.chance <= min(against) + 1e-12
-    pair = together.difference("near", "none", "Recall@40")
-    assert 0 < pair.low < pair.value < pair.high < 1
-    assert pair.winner == "near"
-
-
-# -- very many models -----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def crowd():
-    """Full ranks of 300 models on the same users: cheap, and told apart at both ends."""
-    users, items = 150, 120
-    rng = np.random.default_rng(0)
-    base = np.ceil(items * rng.beta(0.4, 2.5, users)).astype(int).clip(1, items)
-    models = {
-        f"m{place:03d}": RankCounts.from_ranks(
-            np.ceil(base * (1 + place / 300)).clip(1, items).astype(int),
-            items=items,
-            sampled=items - 1,
-            replacement=False,
-        )
-        for place in range(300)
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsampleWarning)
-        return unsample.compare(models, metrics="Recall@10")
-
-
-def test_very_many_models_are_compared_with_the_best(crowd):
-    rows = crowd.standings
-    assert "300 models have 44,850 pairs" in crowd.warnings[-1]
-    assert len(rows) == 300
-    assert [one.value for one in rows] == sorted((one.value for one in rows), reverse=True)
-    assert len(crowd.differences) == 299
-    assert {one.a for one in crowd.differences} == {rows[0].model}
-    assert sum(one.chance for one in rows) == pytest.approx(1.0, abs=0.02)
-    # The data chose the best, so all pairs count.
-    surest = min(min(pair.chance, 1 - pair.chance) for pair in crowd.differences)
-    assert any(pair.winner for pair in crowd.differences) == (44_850 * surest <= 0.05)
-    with pytest.raises(KeyError, match="no difference of m100 and m101 on Recall@10 was taken"):
-        crowd.difference("m100", "m101", "Recall@10")
-    with pytest.raises(InputError, match=r"baseline must be compared with every model, .* 300"):
-        crowd.gate("Recall@10", baseline="m101")
-
-
-def test_what_people_read_of_very_many_models_is_short_and_json_is_whole(crowd):
-    text = str(crowd)
-    assert len(text.splitlines()) < 130
-    assert "the highest estimates of 300 models" in text
-    assert max(len(line) for line in crowd.sentences()) < 1000
-    assert len(json.loads(crowd.to_json())["standings"]) == 300
-    assert crowd._repr_html_().count("<tr>") < 130
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_of_many_models_the_differences_from_the_highest_are_shown():
+    counts = _known(np.arange(1, 41))
+    models = {f"m{place:03d}": _known(np.arange(1, 41) + place // 3) for place in range(30)}
+    found = unsample.compare(models, metrics="Recall@5")
+    assert len(found.differences) == 435
+    text = str(found)
+    assert "m000 - m029" in text
+    assert "m001 - m029" not in text
+    assert "differences: from the highest estimate" in text
+    assert " and 10 others" in found.sentences()[0]
+    with pytest.raises(InputError, match="at least two and at most 100, got 101"):
+        unsample.compare({f"{place}": counts for place in range(101)})

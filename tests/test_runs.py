@@ -83,7 +83,7 @@ def test_the_law_of_models_is_that_of_a_slow_mean_of_runs():
     users, common = root @ root.T, np.full((5, 5), 0.004)
     law = Law(
         tuple("abcde"), np.log([0.2, 0.22, 0.21, 0.1, 0.12]), common, np.full(5, 0.001), users,
-        np.ones(5), ("prior",) * 5,
+        np.ones(5),
     )  # fmt: skip
     models = law.averaged({"A": "abc", "B": "de"})
     assert np.allclose(np.exp(models.mean), [0.21, 0.11])
@@ -117,7 +117,7 @@ def test_runs_widen_the_intervals_and_chances_agree_with_them(result):
             assert (low > 0, high < 0) == passed
         # The same end again, by bisection of the law's own chance.
         if metric != "AUC":
-            slow = brentq(lambda d, p=pair: p.law.cdf(np.array([d]))[0] - 0.05, -1, 1, xtol=1e-12)
+            slow = brentq(lambda d, p=pair: p.law.below(d) - 0.05, -1, 1, xtol=1e-12)
             assert math.isclose(slow, pair.low, abs_tol=1e-9)
         best = {row.model: row.chance for row in result.standings if row.metric == metric}
         assert best["A"] <= pair.chance + 1e-12
@@ -154,8 +154,7 @@ def test_every_form_of_runs_gives_the_same(tmp_path, result):
         assert each.runs == result.runs
         for one, other in zip(each.differences, result.differences, strict=True):
             ends = [[pair.value, pair.low, pair.high] for pair in (one, other)]
-            # Degrees of freedom of means are known better where users are.
-            assert np.allclose(*ends, rtol=1e-3)
+            assert np.allclose(*ends, rtol=1e-9)
     # A column that names the models holds no runs.
     models = unsample.compare(path, by="run", metrics=METRICS, **DESIGN)
     assert models.runs == {"1": 1, "2": 1, "3": 1}
@@ -198,12 +197,10 @@ def test_full_rankings_have_runs_too():
 
 def test_what_cannot_be_is_refused(result):
     rows = {"model": ["A"] * 8, "run": [1] * 4 + [2] * 4, "rank": [1, 2, 3, 4] * 2}
-    with pytest.raises(InputError, match="at least two, got 2 runs of one"):
+    with pytest.raises(InputError, match="at least two and at most 100, got 2 of A alone"):
         unsample.compare(rows, items=50, sampled=9)
     with pytest.raises(InputError, match="A must have at least one run, got an empty list"):
         unsample.compare({"A": [], "B": RUNS["B"]}, **DESIGN)
-    with pytest.raises(InputError, match="must not be called as a run is"):
-        unsample.compare({**RUNS, "A (run 1)": RUNS["B"][0]}, **DESIGN)
     with pytest.raises(MetricError, match="must be asked of compare"):
         result.estimates["A"].metric("Recall@37")
 
@@ -214,9 +211,3 @@ def test_one_run_beside_several_is_said():
     assert [note.name for note in found.notes] == ["one run"]
     alone = unsample.estimate(RUNS["B"][0], **DESIGN)
     assert found.estimates["B"]["NDCG@10"].interval() == alone["NDCG@10"].interval()
-
-
-def test_pages_and_tables_show_runs(tmp_path, result):
-    text = result.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "A 3, B 2" in text
-    assert "2 to 3 runs of each" in result.to_latex()

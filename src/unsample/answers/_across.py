@@ -17,7 +17,7 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.answers._comparison import Comparison, listed_briefly, name_of
-from unsample.answers._laws import Laws, MeanDifference
+from unsample.answers._means import MeanDifference
 from unsample.answers._notes import Note
 from unsample.answers._result import Result
 from unsample.answers._verdicts import Difference, find_difference, verdicts, winner_of
@@ -28,7 +28,6 @@ from unsample.prior import (
     BOUNDS,
     CAUTION,
     DRAWS,
-    Law,
     best_of,
     cautious,
     runs_apart,
@@ -112,7 +111,7 @@ class Across(Result):
 
     def _sentence(self, metric: str) -> str:
         here, like = self.winner(metric, like=False), self.winner(metric)
-        count, sure = len(self.whole), f"{100 * self.level:g} %, Holm"
+        count, sure = len(self.whole), f"{100 * self.level:g} %, corrected for all pairs"
         if like is not None:
             return f"{like} has the highest mean {metric} on {LIKE} ({sure})."
         if here is not None:
@@ -150,13 +149,12 @@ class Across(Result):
 
 
 def averaged_over(
-    across: str, found: Mapping[str, tuple[Comparison, Laws]], alone: Mapping[str, str]
+    across: str, comparisons: Mapping[str, Comparison], alone: Mapping[str, str]
 ) -> Across:
     """Return comparisons on several data sets, with means over those where all models have laws.
 
     ``alone`` names the only model of data sets on which nothing can be compared.
     """
-    comparisons = {name: each for name, (each, _) in found.items()}
     models = tuple(dict.fromkeys(name for each in comparisons.values() for name in each.models))
     said: dict[Note, list[str]] = {}
     for name, each in comparisons.items():
@@ -186,7 +184,7 @@ def averaged_over(
     standings: list[MeanStanding] = []
     pairs: dict[bool, list[Difference]] = {False: [], True: []}
     for metric in first.metrics:
-        law = AcrossLaw.of([found[name][1] for name in whole], metric, models)
+        law = AcrossLaw.of([comparisons[name] for name in whole], metric, models)
         standings += law.standings(first.level)
         for like in pairs:
             pairs[like] += law.differences(first.level, like=like)
@@ -212,12 +210,20 @@ class AcrossLaw:
     shares: tuple[float, float]
 
     @classmethod
-    def of(cls, laws: Sequence[Laws], metric: Metric, names: tuple[str, ...]) -> AcrossLaw:
-        """Return the law of means over data sets."""
-        found = [_moments(each, metric, names) for each in laws]
-        values, prior, users = (np.stack(part) for part in zip(*found, strict=True))
-        entries = [entry[metric] for each in laws for entry in each.estimates.values()]
-        kinds = {kind for each in entries if each.posterior for kind in each.posterior.kinds}
+    def of(
+        cls, comparisons: Sequence[Comparison], metric: Metric, names: tuple[str, ...]
+    ) -> AcrossLaw:
+        """Return the law of means over data sets, on each of which all models have a law."""
+        moments, kinds = [], set[str]()
+        for each in comparisons:
+            law = each.laws[metric.name]
+            assert law is not None
+            at = [law.names.index(name) for name in names]
+            values, prior, users = law.moments()
+            moments.append((values[at], prior[np.ix_(at, at)], users[np.ix_(at, at)]))
+            held = (estimates[metric].posterior for estimates in each.estimates.values())
+            kinds |= {kind for posterior in held if posterior for kind in posterior.kinds}
+        values, prior, users = (np.stack(part) for part in zip(*moments, strict=True))
         single, pair = np.max([IN_COMMON[kind] for kind in kinds or {"all"}], axis=0).tolist()
         return cls(metric, names, values, prior, users, (single, pair))
 
@@ -242,7 +248,7 @@ class AcrossLaw:
     def differences(self, level: float, *, like: bool) -> list[Difference]:
         """Return the difference of each two means, and who wins."""
         pairs = [(a, b, self.mean(a, b, like=like)) for a, b in combinations(self.names, 2)]
-        return verdicts(self.metric.name, pairs, level, len(pairs))
+        return verdicts(self.metric.name, pairs, level)
 
     def standings(self, level: float) -> list[MeanStanding]:
         """Return the models, the highest mean first."""
@@ -284,21 +290,3 @@ def _place(places: FloatArray, level: float, size: int) -> tuple[float, float, f
     error, freedom = with_runs(float(places.mean(axis=0).std()), 1e4, [part])
     mean, reach = float(places.mean()), quantile(level, freedom) * error
     return mean, max(mean - reach, 1.0), min(mean + reach, float(size))
-
-
-def _moments(
-    laws: Laws, metric: Metric, names: tuple[str, ...]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return values, and variances by the prior and by users, on one data set."""
-    law = laws.joint(metric)
-    at = [law.names.index(name) for name in names]
-    values = np.array([laws.averages[name][metric].value for name in names])
-    learned = isinstance(law, Law)
-    prior = law.prior if isinstance(law, Law) else np.zeros_like(law.covariance)
-    users = law.users if isinstance(law, Law) else law.covariance
-    if law.runs:
-        few = [part * (quantile(0.95, nu) / quantile(0.95)) ** 2 for part, nu in law.runs]
-        users = users + np.diag(few)
-    scale = np.outer(values, values) if learned else 1.0
-    here = np.ix_(at, at)
-    return values, scale * prior[here] * (5.0 / 3.0), scale * users[here]

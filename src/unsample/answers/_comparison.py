@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from unsample._checks import check_choice, check_real
 from unsample.answers._estimates import Estimates
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._gate import Gate
+from unsample.answers._laws import JointLaw
+from unsample.answers._models import POSITION, USER
 from unsample.answers._notes import Note
-from unsample.answers._paired import INDEX, POSITION, USER
 from unsample.answers._result import Result, find_metric
 from unsample.answers._verdicts import Difference, find_difference, winner_of
-from unsample.errors import InputError
 from unsample.metrics import Metric
 
-#: Longer lists of names are cut in sentences, and longer tables where people read them.
+#: Longer lists of names are cut in sentences.
 _MOST_NAMES = 20
-_MOST_ROWS = 50
 #: Stands for the names of metrics in a sentence, of which metrics alike share one.
 _METRICS = "\0"
 
@@ -40,9 +38,6 @@ class Standing:
     source: str
 
 
-_Row = TypeVar("_Row", Difference, Standing)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
     """A comparison of models: their standings, all differences, and the verdicts in words."""
@@ -51,11 +46,13 @@ class Comparison(Result):
     #: The estimates of each model; an `Evaluation` if `evaluate` made them.
     estimates: Mapping[str, Estimates]
     standings: tuple[Standing, ...]
-    #: Of each two models; of more than 100 models, of the highest estimate and each other.
+    #: Of each two models.
     differences: tuple[Difference, ...]
-    #: What users were matched by: ``"user"``, ``"index"`` or ``"position"``; empty if by nothing.
+    #: What users were matched by: ``"user"`` or ``"position"``; empty if by nothing.
     matched: str
     level: float
+    #: The joint law of each metric, from which all of this follows.
+    laws: Mapping[str, JointLaw]
     notes: tuple[Note, ...] = ()
     library: str | None = None
     #: How many runs each model has.
@@ -79,11 +76,8 @@ class Comparison(Result):
     @property
     def pairing(self) -> str:
         """Return how the users of the models were compared, in words."""
-        return {
-            USER: "user by user",
-            INDEX: "user by user (matched by their index)",
-            POSITION: "row by row (matched by their position)",
-        }.get(self.matched, "unpaired")
+        words = {USER: "user by user", POSITION: "row by row (matched by their position)"}
+        return words.get(self.matched, "unpaired")
 
     @property
     def scored(self) -> dict[str, int]:
@@ -117,32 +111,9 @@ class Comparison(Result):
         check_choice("baseline", baseline, self.models)
         margin = check_real("margin", margin, low=0.0, high=1.0, open_high=True, hint="0.01 is 1 %")
         name = name_of(metric, self.metrics)
-        taken = [pair for pair in self.differences if pair.metric == name]
-        if len(taken) < len(self.models) * (len(self.models) - 1) // 2:
-            raise InputError(
-                "baseline must be compared with every model, which is not done for more than 100 "
-                f"models, got {len(self.models)}; compare fewer at once"
-            )
         others = [model for model in self.models if model != baseline]
-        pairs = {model: find_difference(taken, model, baseline, name) for model in others}
+        pairs = {model: self.difference(model, baseline, name) for model in others}
         return Gate.of(pairs, self.estimates[baseline][name].value, margin, self.level)
-
-    def excerpt(self) -> Comparison:
-        """Return the part that is shown if there are very many models: the first 50 on each metric.
-
-        The differences are cut too; those between the highest estimates come first. `to_frame` and
-        `to_dict` contain everything.
-        """
-        if len(self.models) <= _MOST_ROWS:
-            return self
-        height = {(row.metric, row.model): place for place, row in enumerate(self.standings)}
-        pairs = sorted(
-            self.differences,
-            key=lambda pair: height[pair.metric, pair.a] + height[pair.metric, pair.b],
-        )
-        rows = _first_rows(self.standings)
-        shown = {row.model: self.estimates[row.model] for row in rows}
-        return replace(self, estimates=shown, standings=rows, differences=_first_rows(pairs))
 
     def sentences(self) -> tuple[str, ...]:
         """Return the verdicts as sentences for a paper, one for metrics alike, and the gate's."""
@@ -154,7 +125,7 @@ class Comparison(Result):
         return *told, *gated
 
     def _sentence(self, metric: str, shown: str) -> str:
-        sure = f"{100 * self.level:g} %, Holm"
+        sure = f"{100 * self.level:g} %, corrected for all pairs"
         leader, *others = (row for row in self.standings if row.metric == metric)
         best = self.winner(metric)
         if best is not None:
@@ -204,12 +175,6 @@ class Comparison(Result):
             "sentences": list(self.sentences()),
             "warnings": list(self.warnings),
         } | ({} if self.gated is None else {"gate": self.gated.to_dict()})
-
-
-def _first_rows(rows: Iterable[_Row]) -> tuple[_Row, ...]:
-    """Return the first rows of each metric, as many as are shown."""
-    groups = itertools.groupby(rows, key=lambda row: row.metric)
-    return tuple(row for _, group in groups for row in itertools.islice(group, _MOST_ROWS))
 
 
 def name_of(metric: str | Metric, metrics: Sequence[Metric]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,13 +18,13 @@ from unsample.answers._result import (
     one_or_range,
     or_none,
 )
-from unsample.answers._spread import DirectSpread, LogSpread, MeanSpread, Spread
+from unsample.answers._spread import DirectSpread, MeanSpread, Spread
 from unsample.bounds import Bounds, DirectMean
 from unsample.errors import MethodError, MetricError
 from unsample.evidence import RankCounts
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
-from unsample.prior import ALONE, BOUNDS, FEWEST_USERS, PRIOR, Posterior
+from unsample.prior import BOUNDS, FEWEST_USERS, PRIOR, Posterior
 
 #: The method whose value is that of the posterior.
 AUTO = "auto"
@@ -132,7 +131,7 @@ class MeanOfRuns(Estimate):
         limits = _mean_span(each.limits for each in runs)
         first, source = runs[0], BOUNDS if spread is None else runs[0].source
         about = (first.metric, first.method, value, source, spread, spread, limits, first.counts)
-        return cls(*about, runs=runs)
+        return cls(*about, first.posterior, runs=runs)
 
     def interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True
@@ -284,9 +283,9 @@ def learned(
     Where it is not ``possible`` that any P(R) gave the data, the interval is the bounds.
     """
     laws = [posterior.law(metric, population=population) for population in (True, False)]
-    spread, own = (LogSpread.of(law, ALONE) for law in laws)
-    value = min(max(math.exp(spread.mean), limits[0]), limits[1], spread.most)
-    if laws[0].source() == BOUNDS or not possible:
+    spread, own = (law.spread() for law in laws)
+    value = min(max(spread.value, limits[0]), limits[1], spread.most)
+    if BOUNDS in laws[0].sources or not possible:
         return value, BOUNDS, None, None
     return value, PRIOR, spread, own
 

@@ -1,44 +1,42 @@
-"""Several runs of a model (training seeds): how they are given, and what each of them is called."""
+"""Several runs of a model (training seeds): what each is called, and the mean of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from unsample.answers._given import Given
+from unsample.answers._estimates import Estimates, MeanOfRuns
+from unsample.answers._laws import JointLaw
 from unsample.answers._notes import Note
+from unsample.answers._published import Published
 from unsample.errors import InputError
 from unsample.evidence import ModelCounts
 from unsample.tables import RUN_OF
 
-#: The runs of each model, by the names under which they are loaded.
-Runs = dict[str, tuple[str, ...]]
+#: The names of the runs of each model; a model with one run may have its own name.
+Runs = dict[str, list[str]]
 
 
-def split_runs(models: Mapping[str, Any], given: Given) -> tuple[Mapping[str, Any], Runs, Given]:
-    """Return each run as a model of its own, the runs of each model, and what is given for them."""
-    if isinstance(models, ModelCounts):
-        return *_of_table(models), given
+def split_runs(models: Mapping[str, Any]) -> tuple[Mapping[str, Any], Runs]:
+    """Return each run as a model of its own, and the names of the runs of each model."""
     flat: dict[str, Any] = {}
-    runs: Runs = {}
     for name, source in models.items():
         held = list(source) if _are_runs(source) else [source]
         if not held:
             raise InputError(f"{name} must have at least one run, got an empty list")
-        names = tuple(f"{name} (run {n})" for n in range(1, len(held) + 1))
-        runs[name] = names if len(held) > 1 else (name,)
-        for run, each in zip(runs[name], held, strict=True):
-            if run in flat:
-                raise InputError(f"models must not be called as a run is, got {run!r} twice")
-            flat[run] = each
-    if isinstance(given.users, Mapping):
-        users = given.users
-        here = {run: users[name] for name in runs if name in users for run in runs[name]}
-        given = replace(given, users=here)
-    return flat, runs, given
+        if len(held) > 1 and isinstance(held[0], Published):
+            raise InputError(
+                f"{name} must be one result of published, got {len(held)}; for numbers that are "
+                "means over runs, call published with their mean and with runs"
+            )
+        several = [f"{name}{RUN_OF}{number}" for number in range(1, len(held) + 1)]
+        flat |= zip(several if len(held) > 1 else [name], held, strict=True)
+    runs: Runs = {}
+    for name in flat:
+        runs.setdefault(name.partition(RUN_OF)[0], []).append(name)
+    return models if isinstance(models, ModelCounts) else flat, runs
 
 
 def _are_runs(source: Any) -> bool:
@@ -48,23 +46,25 @@ def _are_runs(source: Any) -> bool:
     )
 
 
-def _of_table(models: ModelCounts) -> tuple[ModelCounts, Runs]:
-    """Return the counts of a table by model, or by run where it has such a column."""
-    parts = {name: name.split(RUN_OF) for name in models}
-    several: dict[str, list[str]] = {}
-    for name, (model, *_) in parts.items():
-        several.setdefault(model, []).append(name)
-    if all(len(part) == 1 for part in parts.values()):
-        return models, {name: (name,) for name in models}
-    new = {
-        name: model if len(several[model]) == 1 else f"{model} (run {run})"
-        for name, (model, run) in parts.items()
-    }
-    flat = ModelCounts(
-        {new[name]: each for name, each in models.items()},
-        {(new[a], new[b]): each for (a, b), each in models.between.items()},
-    )
-    return flat, {model: tuple(new[name] for name in names) for model, names in several.items()}
+def law_of_models(law: JointLaw, runs: Runs) -> JointLaw:
+    """Return the law of models, given that of runs: of models all of whose runs have it."""
+    if law is None or law.names == tuple(runs):
+        return law
+    whole = {name: names for name, names in runs.items() if {*names} <= {*law.names}}
+    return law.averaged(whole) if whole else None
+
+
+def mean_of_runs(name: str, runs: Sequence[Estimates], laws: Mapping[str, JointLaw]) -> Estimates:
+    """Return the estimates of a model: those of its only run, or of the mean of its runs."""
+    first = runs[0]
+    if len(runs) == 1:
+        return first
+    entries = []
+    for metric, law in laws.items():
+        spread = law.spread(name) if law is not None and name in law.names else None
+        entries.append(MeanOfRuns.of(tuple(each[metric] for each in runs), spread))
+    notes = tuple(note for each in runs for note in each.notes)
+    return Estimates(tuple(entries), first.counts, {}, notes, first.candidates, first.filtered)
 
 
 def on_runs(runs: Runs) -> list[Note]:

@@ -1,4 +1,7 @@
-"""How far a number may be from the truth: plain records that give an interval at any level."""
+"""How far a number may be from the truth: plain records that give an interval at any level.
+
+What the posterior says is a `LogSpread` of its law; the others are here.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from unsample.bounds import DrawnError, MeanError, quantile
-from unsample.prior import Law
 
 
 class Spread(Protocol):
@@ -15,29 +17,6 @@ class Spread(Protocol):
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the least and the greatest value at this level."""
-
-
-@dataclass(frozen=True)
-class LogSpread:
-    """A t law of the logarithm, with a greatest value: what the posterior says of one model."""
-
-    mean: float
-    scale: float
-    freedom: float
-    most: float
-
-    @classmethod
-    def of(cls, law: Law, name: str) -> LogSpread:
-        """Return what a joint law says of one of its models."""
-        at = law.names.index(name)
-        return cls(float(law.mean[at]), *law.spread(name), float(law.most[at]))
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the ends of the interval."""
-        reach = quantile(level, self.freedom) * self.scale
-        ends = (math.exp(min(self.mean + sign * reach, 700.0)) for sign in (-1, 1))
-        low, high = (min(end, self.most) for end in ends)
-        return low, high
 
 
 @dataclass(frozen=True)

@@ -77,20 +77,20 @@ class Difference:
 
 
 def verdicts(
-    metric: str, pairs: Sequence[tuple[str, str, DifferenceLaw]], level: float, family: int
+    metric: str, pairs: Sequence[tuple[str, str, DifferenceLaw]], level: float
 ) -> list[Difference]:
     """Return the difference of each pair, and who wins.
 
-    A verdict is a chance so near to 0 or 1 that, by Holm's steps over the ``family`` of pairs that
-    might have been compared, all verdicts on the metric are right with a chance of ``level``.
+    A verdict is a chance so near to 0 or 1 that, by Holm's steps over the pairs, all verdicts on
+    the metric are right with a chance of ``level``.
     """
-    doubts = holm([doubt_of(law.chance) for _, _, law in pairs], family)
+    doubts = holm([doubt_of(law.chance) for _, _, law in pairs])
     found = []
     for (a, b, law), doubt in zip(pairs, doubts, strict=True):
         low, high = law.interval(two_sided(level))
         winner = None
         if isinstance(law, BoundDifference):
-            ends = law.interval(two_sided(strictest(level, family)))
+            ends = law.interval(two_sided(strictest(level, len(pairs))))
             winner = a if ends[0] > 0 else b if ends[1] < 0 else None
         elif doubt <= 1.0 - level:
             winner = a if law.chance > 0.5 else b
@@ -118,9 +118,9 @@ def doubt_of(chance: float) -> float:
     return 1.0 if math.isnan(chance) else min(chance, 1.0 - chance)
 
 
-def strictest(level: float, family: int) -> float:
+def strictest(level: float, pairs: int) -> float:
     """Return the level at which the first of so many pairs is judged."""
-    return 1.0 - (1.0 - level) / max(family, 1)
+    return 1.0 - (1.0 - level) / pairs
 
 
 def two_sided(level: float) -> float:

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, check_choice, check_level
+from unsample.bounds import quantile
 
 #: Degrees of freedom of the prior's part.
 FREEDOM = 5.0
@@ -36,6 +37,28 @@ _NODES, DRAWS = 400, 1 << 14
 _ENDS = (0.95, 0.995)
 #: The name of a model that came without one, and where intervals come from.
 ALONE, PRIOR, BOUNDS = "model", "prior", "bounds"
+
+
+@dataclass(frozen=True)
+class LogSpread:
+    """A t law of the logarithm of one model's metric, and the greatest value that it may have."""
+
+    mean: float
+    scale: float
+    freedom: float
+    most: float
+
+    @property
+    def value(self) -> float:
+        """Return the estimate: e to the mean of the logarithm."""
+        return min(math.exp(self.mean), self.most)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        reach = quantile(level, self.freedom) * self.scale
+        ends = (math.exp(min(self.mean + sign * reach, 700.0)) for sign in (-1, 1))
+        low, high = (min(end, self.most) for end in ends)
+        return low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +77,22 @@ class Law:
     own: FloatArray
     users: FloatArray
     most: FloatArray
-    sources: tuple[str, ...]
     runs: tuple[tuple[float, float], ...] = ()
+    sources: tuple[str, ...] = ()
+
+    @classmethod
+    def independent(cls, laws: Sequence[Law]) -> Law:
+        """Return the joint law of models that have nothing in common."""
+        from scipy.linalg import block_diag
+
+        return cls(
+            tuple(name for law in laws for name in law.names),
+            np.concatenate([law.mean for law in laws]),
+            block_diag(*(law.common for law in laws)),
+            np.concatenate([law.own for law in laws]),
+            block_diag(*(law.users for law in laws)),
+            np.concatenate([law.most for law in laws]),
+        )
 
     @property
     def prior(self) -> FloatArray:
@@ -63,26 +100,19 @@ class Law:
         return np.asarray(self.common + np.diag(self.own))
 
     def value(self, name: str = ALONE) -> float:
-        """Return the estimate: e to the mean of the logarithm."""
-        at = self._number(name)
-        return float(min(np.exp(self.mean[at]), self.most[at]))
+        """Return the estimate of a model's metric."""
+        return self.spread(name).value
 
     def interval(self, name: str = ALONE, level: float = 0.95) -> tuple[float, float]:
         """Return the interval of a model's metric."""
-        from scipy.special import stdtrit
+        return self.spread(name).interval(level)
 
-        at = self._number(name)
-        scale, freedom = self.spread(name)
-        reach = float(stdtrit(freedom, 0.5 + check_level(level) / 2.0) * scale)
-        ends = np.exp(self.mean[at] + np.array([-reach, reach]))
-        low, high = np.minimum(ends, self.most[at]).tolist()
-        return low, high
-
-    def spread(self, name: str = ALONE) -> tuple[float, float]:
-        """Return scale and freedom of the logarithm of a model's metric."""
+    def spread(self, name: str = ALONE) -> LogSpread:
+        """Return the law of one model's metric."""
         at = self._number(name)
         scale, freedom = t_law(self.prior[at, at], self.users[at, at])
-        return with_runs(float(scale), float(freedom), self.runs[at : at + 1])
+        found = with_runs(float(scale), float(freedom), self.runs[at : at + 1])
+        return LogSpread(float(self.mean[at]), *found, float(self.most[at]))
 
     def averaged(self, runs: Mapping[str, Sequence[str]]) -> Law:
         """Return the law of models, given which of the names are the runs of each.
@@ -90,14 +120,12 @@ class Law:
         What the prior says of a model's own curve is the same for all its runs.
         """
         values, shares = np.exp(self.mean), np.zeros((len(runs), len(self.names)))
-        mean, most, between, sources = [], [], [], []
+        mean, most, between = [], [], []
         for row, names in zip(shares, runs.values(), strict=True):
             at = [self._number(name) for name in names]
             row[at] = values[at] / values[at].sum()
             mean.append(math.log(values[at].mean()))
             most.append(float(self.most[at].mean()))
-            found = [self.sources[place] for place in at]
-            sources.append(BOUNDS if BOUNDS in found else found[0])
             ratio = values[at] / values[at].mean()
             between.append(runs_apart(ratio, self.users[np.ix_(at, at)]))
         return Law(
@@ -107,20 +135,15 @@ class Law:
             (shares @ np.sqrt(self.own)) ** 2,
             shares @ self.users @ shares.T,
             np.array(most),
-            tuple(sources),
             tuple(between),
         )
 
-    def source(self, name: str = ALONE) -> str:
-        """Return where the interval comes from: ``"prior"``, or ``"bounds"``."""
-        return self.sources[self._number(name)]
-
-    def difference(self, a: str, b: str) -> Difference:
+    def difference(self, a: str, b: str) -> LogDifference:
         """Return the law of the first model's metric less the second's."""
         pair = [self._number(a), self._number(b)]
         both = np.ix_(pair, pair)
         runs = tuple(cautious(*self.runs[at]) for at in pair) if self.runs else ()
-        return Difference(self.mean[pair], self.prior[both], CAUTION * self.users[both], runs)
+        return LogDifference(self.mean[pair], self.prior[both], CAUTION * self.users[both], runs)
 
     def chance(self, a: str, b: str) -> float:
         """Return the chance that the first model's metric is the greater one."""
@@ -140,13 +163,24 @@ class Law:
         )
         return self.mean + tails * prior + users + draws_of_runs(self.runs, shape, rng)
 
+    def moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return values, and their variances by the prior and by users and runs."""
+        values = np.exp(self.mean)
+        scale = np.outer(values, values)
+        prior = self.prior * (FREEDOM / (FREEDOM - 2.0))
+        return (
+            values,
+            scale * prior,
+            scale * (self.users + variance_of_runs(self.runs, len(values))),
+        )
+
     def _number(self, name: str) -> int:
         check_choice("name", name, self.names)
         return self.names.index(name)
 
 
 @dataclass(frozen=True, eq=False)
-class Difference:
+class LogDifference:
     """The law of e^x - e^y, where x and y are the logarithms of two models' metrics.
 
     With s = x + y and r = x - y the difference is 2 e^(s/2) sinh(r/2). Given s, r follows a t law
@@ -171,40 +205,32 @@ class Difference:
         """Return the chance that the difference is positive: one half where nothing tells."""
         return 1.0 - self.below(0.0)
 
-    def below(self, value: float) -> float:
-        """Return the chance that the difference is less than this."""
-        return float(self.cdf(np.array([value]))[0])
-
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the interval of the difference."""
         tail = (1.0 - check_level(level)) / 2.0
-        wanted = np.array([tail, 1.0 - tail])
-        at_zero = self.below(0.0)
-        # Start on the side of zero where the end is, then away from it until it is passed.
-        side = np.where(wanted > at_zero, 1.0, -1.0)
-        near, far = np.zeros(2), side * float(np.exp(self.mean.max()))
-        for _ in range(200):
-            short = side * (wanted - self.cdf(far)) > 0
-            if not short.any():
-                break
-            near, far = np.where(short, far, near), np.where(short, 2.0 * far, far)
-        low, high = (self._quantile(*each) for each in zip(wanted.tolist(), near, far, strict=True))
-        return low, high
+        return self._quantile(tail), self._quantile(1.0 - tail)
 
-    def _quantile(self, wanted: float, near: float, far: float) -> float:
-        """Return where the chance is ``wanted``, between two values on either side of it."""
+    def _quantile(self, chance: float) -> float:
+        """Return the value that the difference is below with this chance."""
         from scipy.optimize import brentq
 
-        def above(value: float) -> float:
-            return float(self.cdf(np.array([value]))[0]) - wanted
+        def short(value: float) -> float:
+            return chance - self.below(value)
 
-        if above(near) * above(far) >= 0.0:
+        # Start on the side of zero where the value is, then away from it until it is passed.
+        side = 1.0 if short(0.0) > 0.0 else -1.0
+        near, far = 0.0, side * float(np.exp(self.mean.max()))
+        for _ in range(200):
+            if side * short(far) <= 0.0:
+                break
+            near, far = far, 2.0 * far
+        if short(near) * short(far) >= 0.0:
             # Nothing varies, or the end is beyond all numbers.
-            return float(far)
-        return float(brentq(above, near, far, xtol=1e-15, rtol=1e-12))
+            return far
+        return float(brentq(short, near, far, xtol=1e-15, rtol=1e-12))
 
-    def cdf(self, values: FloatArray) -> FloatArray:
-        """Return the chance that the difference is at most each of the values."""
+    def below(self, value: float) -> float:
+        """Return the chance that the difference is less than this."""
         from scipy.special import stdtr
 
         apart, ones = np.array([1.0, -1.0]), np.ones(2)
@@ -222,8 +248,8 @@ class Difference:
         sums = self.mean.sum() + nodes * math.sqrt(max(narrowed * of_sum, 0.0))
         middle = self.mean @ apart + slope * (sums - self.mean.sum())
         spread = np.sqrt(left * (nu + nodes**2) / (nu + 1.0)) + 1e-12
-        wanted = 2.0 * np.arcsinh(values[:, None] * np.exp(-sums / 2.0) / 2.0)
-        return np.asarray(stdtr(nu + 1.0, (wanted - middle) / spread).mean(axis=1))
+        wanted = 2.0 * np.arcsinh(value * np.exp(-sums / 2.0) / 2.0)
+        return float(stdtr(nu + 1.0, (wanted - middle) / spread).mean())
 
 
 def t_law(prior: npt.ArrayLike, users: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -322,6 +348,12 @@ def draws_of_runs(
     for at, (square, freedom) in enumerate(itertools.starmap(cautious, runs)):
         found[:, at] = math.sqrt(square) * rng.standard_t(freedom, size=len(found))
     return found
+
+
+def variance_of_runs(runs: Sequence[tuple[float, float]], size: int) -> FloatArray:
+    """Return what runs add to the covariance of so many models, where all else is normal."""
+    found = [square * (quantile(0.95, nu) / quantile(0.95)) ** 2 for square, nu in runs]
+    return np.diag(found or np.zeros(size))
 
 
 @lru_cache(maxsize=64)

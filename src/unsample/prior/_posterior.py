@@ -231,7 +231,8 @@ class Posterior:
             users += share * self._users(some, population, sources)
         scale = np.array([each.scale for each in self.seen])
         most = np.array([min(each.ceiling, _most(asked, each)) for each in self.seen])
-        return Law(self.names, middle + np.log(scale), common, own, users, most, tuple(sources))
+        moments = (middle + np.log(scale), common, own, users, most)
+        return Law(self.names, *moments, sources=tuple(sources))
 
     def _users(self, parts: list[_Linear], population: bool, sources: list[str]) -> FloatArray:
         """Return the part of the covariance that comes from the targets at hand, under one kind.

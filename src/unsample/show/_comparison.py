@@ -18,75 +18,75 @@ from unsample.show._estimates import heading, is_exact
 from unsample.show._sheet import Notes, Part, Sheet, sheet
 from unsample.show._table import Columns, Ends, Number, Table, chance, digits, number
 
+#: Models whose differences are all shown: more no eye can follow.
+_MOST_MODELS = 20
+
 
 @sheet.register
 def _(result: Comparison) -> Sheet:
-    shown = result.excerpt()
     return Sheet(
         verb="compare",
         title=f"Which of {len(result.models)} models is truly better?",
-        about=_about(result, shown),
+        about=_about(result),
         parts=(
-            Part("Models", _standings(result, shown)),
-            Part("Differences", _differences(result, shown)),
+            Part("Models", _standings(result)),
+            Part("Differences", _differences(result)),
         ),
         verdicts=result.sentences(),
-        notes=_notes(result, shown),
+        notes=_notes(result),
         warnings=result.warnings,
         settings=(
-            ("Models", ", ".join(shown.models)),
+            ("Models", ", ".join(result.models)),
             ("Compared", result.pairing),
             ("Level", _sure(result)),
-            ("Runs", ", ".join(f"{name} {count}" for name, count in shown.runs.items()) or "1"),
+            ("Runs", ", ".join(f"{name} {count}" for name, count in result.runs.items())),
         ),
     )
 
 
-def _about(result: Comparison, shown: Comparison) -> tuple[str, ...]:
+def _about(result: Comparison) -> tuple[str, ...]:
     """Return by what models are compared; of each model where that comes from a paper."""
-    count = f"{len(result.models):,} models"
-    held = shown.estimates
-    if any(isinstance(each, Published) for each in held.values()):
+    count, held = f"{len(result.models)} models", result.estimates
+    first = next(iter(held.values()))
+    if isinstance(first, Published):
         lines = (f"{name}: {'; '.join(sheet(each).about)}" for name, each in held.items())
         return (f"{count}, compared by printed numbers", *lines)
-    runs = sorted({shown.runs.get(name, 1) for name in shown.models})
+    runs = sorted({*result.runs.values()})
     if runs != [1]:
-        span = " to ".join(map(str, sorted({runs[0], runs[-1]})))
-        count += f", {span} runs of each, a run of {heading(next(iter(held.values())))}"
+        count += f", {' to '.join(map(str, sorted({runs[0], runs[-1]})))} runs of each, a run of"
     else:
-        count += f", {heading(next(iter(held.values())))}"
-    scored = ", ".join(f"{name} {each:,}" for name, each in shown.scored.items())
+        count += ","
+    scored = ", ".join(f"{name} {each:,}" for name, each in result.scored.items())
     cost = (f"scores: {scored}; {sum(result.scored.values()):,} in all",) if scored else ()
-    return (f"{count}, compared {shown.pairing}", *cost)
+    return (f"{count} {heading(first)}, compared {result.pairing}", *cost)
 
 
-def _notes(result: Comparison, shown: Comparison) -> Notes:
+def _notes(result: Comparison) -> Notes:
     told = f"chance of at least {_sure(result)}"
-    if result.runs and set(result.runs.values()) == {1}:
+    if {*result.runs.values()} == {1}:
         told += "; one run of each model: training chance is not in it"
-    notes = [("best", "chance of being the best"), ("told apart", told)]
-    if shown is not result:
-        cut = f"the highest estimates of {len(result.models):,} models; JSON and to_frame have all"
-        notes.insert(0, ("shown", cut))
-    return tuple(notes)
+    notes = (("best", "chance of being the best"), ("told apart", told))
+    if len(result.models) <= _MOST_MODELS:
+        return notes
+    return ("differences", "from the highest estimate; JSON and to_frame have all"), *notes
 
 
 def _sure(result: Comparison | Across) -> str:
-    return f"{100 * result.level:g} %, corrected for many pairs"
+    return f"{100 * result.level:g} %, corrected for all pairs"
 
 
-def _standings(result: Comparison, shown: Comparison) -> Table:
+def _standings(result: Comparison) -> Table:
     """Return a row for each model, the highest estimate of each metric first."""
     winners = {metric.name: result.winner(metric) for metric in result.metrics}
     columns: Columns[Standing] = {
         "metric": lambda row: row.metric,
         "model": lambda row: row.model,
-        "estimate": lambda row: _standing(row, shown, bold=winners[row.metric] == row.model),
+        "estimate": lambda row: _standing(row, result, bold=winners[row.metric] == row.model),
         "best": lambda row: chance(row.chance),
         "source": lambda row: row.source,
     }
     return replace(
-        Table.of(shown.standings, columns),
+        Table.of(result.standings, columns),
         caption="Full-catalogue metrics of models",
         identity="models",
         interval=f"{100 * result.level:g} % interval",
@@ -106,9 +106,12 @@ def _standing(row: Standing, result: Comparison, *, bold: bool = False) -> Numbe
     return number(row.value, (row.low, row.high), bounds, bold=bold)
 
 
-def _differences(result: Comparison, shown: Comparison) -> Table:
+def _differences(result: Comparison) -> Table:
     """Return the differences of pairs, the higher estimate first, and who is told apart."""
-    rows = [pair if pair.value >= 0 else pair.reversed() for pair in shown.differences]
+    rows = [pair if pair.value >= 0 else pair.reversed() for pair in result.differences]
+    if len(result.models) > _MOST_MODELS:
+        highest = {row.metric: row.model for row in reversed(result.standings)}
+        rows = [row for row in rows if row.a == highest[row.metric]]
     columns: Columns[Difference] = {
         "metric": lambda row: row.metric,
         "models": lambda row: f"{row.a} - {row.b}",

@@ -40,7 +40,7 @@ ROLES = tuple(dict.fromkeys(role for kind in COLUMNS.values() for each in kind f
 #: Roles whose columns hold names; of the last, nobody asked for it, but it may tell models apart.
 NAMES = ("model", "run", "user", "item", "unasked")
 #: What stands between the names of a model and of its run.
-RUN_OF = "\x1f"
+RUN_OF = " / run "
 #: What a column that tells models apart is called, when nobody says so.
 MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
 #: How a number is written; what matches is then read without guessing.
