@@ -192,7 +192,7 @@ def test_data_unlike_the_bank_get_bounds() -> None:
     strange = RankCounts.from_ranks(drawn, items=items, sampled=SAMPLED)
     few = RankCounts.from_ranks(drawn[:40], items=items, sampled=SAMPLED)
     sources = [
-        Posterior.of(each, shipped(), candidates="unseen").law("NDCG@10").source()
+        Posterior.of(each, shipped(), candidates="unseen").law("NDCG@10").sources[0]
         for each in (real(), strange, few)
     ]
     assert sources == ["prior", "bounds", "bounds"]
