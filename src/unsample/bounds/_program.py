@@ -170,23 +170,27 @@ def least_value(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> fl
     Where no P fits the data, or no solver ends, it is the least that is possible at all.
     """
     for widened in (0.0, _HAIR):
-        for attempt in _ATTEMPTS:
-            result = _linprog(weights, rows, limits + widened, **attempt)
-            if result.status == _OPTIMAL:
-                # It is solved to a tolerance, and may be a little less than what is possible.
-                return max(float(result.fun), float(weights.min()))
-            if result.status == _INFEASIBLE:
-                break
+        found = _solved(weights, rows, limits + widened)
+        if found is not None and found.status == _OPTIMAL:
+            # It is solved to a tolerance, and may be a little less than what is possible.
+            return max(float(found.fun), float(weights.min()))
     return float(weights.min())
 
 
 @one_thread()
 def is_feasible(rows: FloatArray, limits: FloatArray) -> bool:
     """Return whether some P is within the limits, but for a hair."""
-    nothing = np.zeros(rows.shape[1])
-    results = (_linprog(nothing, rows, limits + _HAIR, **attempt) for attempt in _ATTEMPTS)
-    status = next((each.status for each in results if each.status in (_OPTIMAL, _INFEASIBLE)), 0)
-    return bool(status != _INFEASIBLE)
+    found = _solved(np.zeros(rows.shape[1]), rows, limits + _HAIR)
+    return bool(found is None or found.status == _OPTIMAL)
+
+
+def _solved(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> Any:
+    """Return what the first solver finds that comes to an end; None where none does."""
+    for attempt in _ATTEMPTS:
+        result = _linprog(weights, rows, limits, **attempt)
+        if result.status in (_OPTIMAL, _INFEASIBLE):
+            return result
+    return None
 
 
 def _linprog(weights: FloatArray, rows: FloatArray, limits: FloatArray, **how: Any) -> Any:

@@ -27,6 +27,7 @@ from unsample._checks import FloatArray, IntArray, as_integer_array
 from unsample.errors import InputError, RankError
 from unsample.estimators import LogDensity
 from unsample.law import RankGrid
+from unsample.prior._law import symmetric_root
 from unsample.prior._shapes import (
     SIZE,
     odd_top,
@@ -127,13 +128,8 @@ class Learned:
 
     @cached_property
     def root(self) -> FloatArray:
-        """Return a matrix whose product with its transpose is the covariance of one model.
-
-        It is the symmetric one, which is unique: the signs of eigenvectors differ from machine to
-        machine, and with them the points at which metrics are computed.
-        """
-        values, vectors = np.linalg.eigh(self.between + self.within)
-        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
+        """Return a matrix whose product with its transpose is the covariance of one model."""
+        return symmetric_root(self.between + self.within)
 
     @cached_property
     def shared(self) -> FloatArray:
