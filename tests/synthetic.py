@@ -20,30 +20,16 @@ def synthetic(users: int, items: int, *, pairs: int | None = None, rng: int) -> 
     """Draw about ``pairs`` pairs: by default 40 a user, or a tenth of the catalogue if less."""
     generator = np.random.default_rng(rng)
     total = pairs or users * max(FEWEST, min(40, items // 10))
-    sizes = _sizes(generator.lognormal(0.0, ACTIVITY, users), total, items // 2)
+    busy = generator.lognormal(0.0, ACTIVITY, users)
+    sizes = np.clip(total * busy / busy.sum(), FEWEST, items // 2).astype(int)
     log_popularity = -POPULARITY * np.log(1.0 + generator.permutation(items))
     scale = np.sqrt(TASTE / np.sqrt(FACTORS))
     of_users = generator.normal(0.0, scale, (users, FACTORS)).astype(np.float32)
     of_items = generator.normal(0.0, scale, (items, FACTORS)).astype(np.float32)
-    busiest_first = np.argsort(-sizes, kind="stable")
-    scores = of_users[busiest_first] @ of_items.T + log_popularity.astype(np.float32)
+    scores = of_users @ of_items.T + log_popularity.astype(np.float32)
     noise = generator.standard_exponential(scores.shape, dtype=np.float32)
     order = np.argsort(np.log(np.maximum(noise, TINY)) - scores, axis=1)
-    taken = np.arange(items) < sizes[busiest_first][:, None]
-    user = np.repeat(busiest_first, sizes[busiest_first])
+    taken = np.arange(items) < sizes[:, None]
+    user = np.repeat(np.arange(users), sizes)
     time = generator.permutation(len(user))
     return Interactions(user, order[taken], users, items, time, "synthetic").distinct()
-
-
-def _sizes(weights: np.ndarray, total: int, most: int) -> np.ndarray:
-    """Return whole numbers about proportional to the weights, within bounds, with this total."""
-    low, high = 0.0, total / float(weights.min())
-    for _ in range(100):
-        middle = (low + high) / 2
-        if np.clip(weights * middle, FEWEST, most).sum() < total:
-            low = middle
-        else:
-            high = middle
-    # Rounding the running total keeps the total, and each number within its bounds.
-    ends = np.floor(np.cumsum(np.clip(weights * high, FEWEST, most)) + 0.5).astype(np.int64)
-    return np.diff(ends, prepend=0)
