@@ -89,9 +89,9 @@ def test_few_draws_cannot_tell():
 
 @pytest.mark.realdata
 def test_published_negatives_of_ml_1m_are_uniform():
-    from unsample.lab.datasets import leave_published_out
+    from unsample.lab.datasets import standard_split
 
-    split = leave_published_out("ml-1m")
+    split = standard_split("ml-1m")
     train = split.train.matrix()
     result = unsample.audit(split.negatives, items=train.shape[1], exclude=train[split.target_user])
     answers = [each.answer for each in result.findings]

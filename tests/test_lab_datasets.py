@@ -20,8 +20,8 @@ from unsample.lab.datasets import (
     Interactions,
     _load,
     _registry,
-    leave_published_out,
     leave_random_out,
+    standard_split,
 )
 
 SLICES = Path(__file__).parent / "data" / "datasets"
@@ -107,24 +107,22 @@ def test_arrays_are_a_part_that_says_so(monkeypatch, tmp_path):
 
 
 def test_the_published_split_of_a_slice(slices):
-    split = leave_published_out("ml-1m")
+    split = standard_split("ml-1m")
     assert split.target_user.tolist() == [0, 1, 2, 3, 4]
     assert split.negatives.shape == (5, 3)
     assert len(split.train) + 5 == 25
 
 
 def test_a_target_repeated_in_the_training_file_is_not_trained_on(slices):
-    split = leave_published_out("pinterest-20")
+    split = standard_split("pinterest-20")
     trained = set(zip(split.train.user.tolist(), split.train.item.tolist(), strict=True))
     assert (0, 3) not in trained
     assert len(split.train) == 6
     assert split.negatives is None
 
 
-def test_what_was_not_published_says_what_to_do(slices):
-    with pytest.raises(InputError, match=r"citeulike-a.*has none; use leave_random_out"):
-        leave_published_out("citeulike-a")
-    assert "leave-random-out" in datasets.standard_split("citeulike-a").name
+def test_where_no_split_was_published_it_is_random(slices):
+    assert standard_split("citeulike-a").name == "citeulike-a leave-random-out"
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress])

@@ -47,7 +47,7 @@ def test_counts_are_the_published_ones_where_complete(name):
 
 def test_the_published_split_of_ml_1m():
     need("ml-1m")
-    split = datasets.leave_published_out("ml-1m")
+    split = datasets.standard_split("ml-1m")
     assert split.target_user.tolist() == list(range(6040))
     assert split.negatives.shape == (6040, 99)
     assert (split.negatives == split.target_item[:, None]).any(axis=1).sum() == 156

@@ -16,7 +16,6 @@ from unsample.lab.datasets._ranks import (
 from unsample.lab.datasets._registry import names, record
 from unsample.lab.datasets._splits import (
     Split,
-    leave_published_out,
     leave_random_out,
     standard_split,
 )
@@ -27,7 +26,6 @@ __all__ = [
     "Interactions",
     "Split",
     "at_hand",
-    "leave_published_out",
     "leave_random_out",
     "load",
     "load_ranks",

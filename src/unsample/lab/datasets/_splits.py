@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import IntArray, Seed, as_rng
-from unsample.errors import InputError
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._load import load, load_published_test
 from unsample.lab.datasets._registry import record
@@ -39,7 +38,9 @@ class Split:
 
 def standard_split(name: str, *, rng: Seed = 0) -> Split:
     """Split a public data set as it was published, or at random where nothing was published."""
-    return leave_published_out(name) if record(name).test else leave_random_out(load(name), rng=rng)
+    if record(name).test:
+        return _leave_published_out(name)
+    return leave_random_out(load(name), rng=rng)
 
 
 def leave_random_out(interactions: Interactions, *, rng: Seed) -> Split:
@@ -56,17 +57,12 @@ def leave_random_out(interactions: Interactions, *, rng: Seed) -> Split:
     )
 
 
-def leave_published_out(name: str) -> Split:
+def _leave_published_out(name: str) -> Split:
     """Load a public data set and hold out the published test item of each user.
 
     ``negatives`` are as published: for 156 users of ml-1m they hold the target itself. A target
     that the published training file repeats is not in ``train``.
     """
-    if not record(name).test:
-        raise InputError(
-            f"{name} must have a published test item for each user, and has none; "
-            "use leave_random_out(load(name), rng=...)"
-        )
     user, item, negatives = load_published_test(name)
     interactions = load(name)
     present = (user < interactions.users) & (item < interactions.items)

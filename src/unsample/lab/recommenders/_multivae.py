@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray
 from unsample.lab.recommenders._base import Fitted, Scores, Weights
-from unsample.lab.recommenders._network import Network, glorot
+from unsample.lab.recommenders._network import Batch, Network, glorot
 
 if TYPE_CHECKING:
-    import scipy.sparse
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -55,27 +55,18 @@ class MultiVAE(Network):
             start[f"{name}_offset"] = np.zeros(columns, dtype=np.float32)
         return start
 
-    def _losses(
-        self,
-        matrix: scipy.sparse.csr_array,
-        weights: Weights,
-        epoch: int,
-        rng: np.random.Generator,
-        noise: Any,
-    ) -> Iterator[Any]:
-        import torch
-
-        kl_weight = self.kl_weight * min(1.0, epoch / self.annealing)
+    def _batches(self, matrix: csr_array, rng: np.random.Generator) -> Iterator[Batch]:
+        """Yield rows of the matrix, of users who have something."""
         shuffled = rng.permutation(np.flatnonzero(np.diff(matrix.indptr)))
         for start in range(0, len(shuffled), self.batch):
-            users = shuffled[start : start + self.batch]
-            rows = torch.from_numpy(matrix[users].toarray()).to(self.device)
-            yield self._loss(weights, rows, kl_weight, noise)
+            yield (matrix[shuffled[start : start + self.batch]].toarray(),)
 
-    def _loss(self, weights: Weights, rows: Any, kl_weight: float, noise: Any) -> Any:
+    def _loss(self, weights: Weights, batch: Sequence[Any], epoch: int, noise: Any) -> Any:
         """Return the negative evidence bound of a batch of users, per user."""
         import torch
 
+        (rows,) = batch
+        kl_weight = self.kl_weight * min(1.0, epoch / self.annealing)
         inputs = torch.nn.functional.normalize(rows)
         kept = torch.rand(rows.shape, generator=noise, device=rows.device) >= self.dropout
         hidden = torch.tanh(_layer(inputs * kept / (1.0 - self.dropout), weights, "encode"))

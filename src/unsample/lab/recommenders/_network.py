@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,9 @@ from unsample.errors import InputError, SolverError
 from unsample.lab.recommenders._base import Recommender, Weights
 
 if TYPE_CHECKING:
-    import scipy.sparse
+    from scipy.sparse import csr_array
+
+Batch: TypeAlias = tuple[npt.NDArray[Any], ...]
 
 
 class Network(Recommender):
@@ -41,17 +43,14 @@ class Network(Recommender):
         """Return the first weights."""
 
     @abstractmethod
-    def _losses(
-        self,
-        matrix: scipy.sparse.csr_array,
-        weights: Weights,
-        epoch: int,
-        rng: np.random.Generator,
-        noise: Any,
-    ) -> Iterator[Any]:
-        """Yield the loss of each batch of an epoch; the weights change between them."""
+    def _batches(self, matrix: csr_array, rng: np.random.Generator) -> Iterator[Batch]:
+        """Yield the batches of an epoch, as arrays."""
 
-    def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
+    @abstractmethod
+    def _loss(self, weights: Weights, batch: Sequence[Any], epoch: int, noise: Any) -> Any:
+        """Return the loss of a batch, which is tensors now."""
+
+    def _learn(self, matrix: csr_array, progress: Progress | None) -> Weights:
         torch = import_extra("torch", extra="neural", purpose=type(self).__name__)
         _check_device(torch, self.device)
         rng = np.random.default_rng(self.seed)
@@ -65,7 +64,9 @@ class Network(Recommender):
         step = 0
         for epoch in range(self.epochs):
             losses = []
-            for loss in self._losses(matrix, weights, epoch, rng, noise):
+            for batch in self._batches(matrix, rng):
+                tensors = [torch.from_numpy(array).to(self.device) for array in batch]
+                loss = self._loss(weights, tensors, epoch, noise)
                 adam.zero_grad()
                 loss.backward()
                 adam.step()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray
 from unsample.lab.recommenders._base import Fitted, Scores, Weights
-from unsample.lab.recommenders._network import Network, glorot
+from unsample.lab.recommenders._network import Batch, Network, glorot
 
 if TYPE_CHECKING:
-    import scipy.sparse
+    from scipy.sparse import csr_array
 
 #: Pairs whose hidden layers are held at a time while scoring.
 _PAIRS = 1 << 18
@@ -70,22 +70,37 @@ class NeuMF(Network):
         start["offset_out"] = np.zeros(1, dtype=np.float32)
         return start
 
-    def _losses(
-        self,
-        matrix: scipy.sparse.csr_array,
-        weights: Weights,
-        epoch: int,
-        rng: np.random.Generator,
-        noise: Any,
-    ) -> Iterator[Any]:
+    def _batches(self, matrix: csr_array, rng: np.random.Generator) -> Iterator[Batch]:
+        """Yield users, and for each a row of items: first one it has, then drawn ones.
+
+        Drawn items that the user has are drawn again, for the whole epoch at once.
+        """
+        items = matrix.shape[1]
+        user = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        keys = np.sort(user * items + matrix.indices)
+        order = rng.permutation(len(user))
+        user, own = user[order], matrix.indices[order].astype(np.int64)
+        owner = np.repeat(user, self.negatives)
+        drawn = rng.integers(items, size=len(owner))
+        wrong = np.arange(len(owner))
+        for _ in range(_REDRAWS):
+            key = owner[wrong] * items + drawn[wrong]
+            place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            wrong = wrong[keys[place] == key]
+            if len(wrong) == 0:
+                break
+            drawn[wrong] = rng.integers(items, size=len(wrong))
+        asked = np.column_stack([own, drawn.reshape(len(user), self.negatives)])
+        for start in range(0, len(order), self.batch):
+            yield user[start : start + self.batch], asked[start : start + self.batch]
+
+    def _loss(self, weights: Weights, batch: Sequence[Any], epoch: int, noise: Any) -> Any:
+        """Return the logistic loss, where the first item of each row is the user's."""
         import torch
 
-        # The first item of each row is the user's, the others are drawn.
         signs = -torch.ones(1 + self.negatives, device=self.device)
         signs[0] = 1.0
-        for batch in _batches(matrix, self.batch, self.negatives, rng):
-            asked = (torch.from_numpy(part).to(self.device) for part in batch)
-            yield torch.nn.functional.softplus(-signs * _logits(weights, *asked)).mean()
+        return torch.nn.functional.softplus(-signs * _logits(weights, *batch)).mean()
 
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
         """Return the scores of all items, some users at a time."""
@@ -100,33 +115,6 @@ class NeuMF(Network):
                 user = torch.from_numpy(users[start : start + step]).to(device)
                 found.append(_logits(weights, user).cpu().numpy())
         return np.concatenate(found)
-
-
-def _batches(
-    matrix: scipy.sparse.csr_array, size: int, negatives: int, rng: np.random.Generator
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield the users of an epoch, and for each a row of items: first one it has, then drawn ones.
-
-    Drawn items that the user has are drawn again, for the whole epoch at once.
-    """
-    items = matrix.shape[1]
-    user = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    keys = np.sort(user * items + matrix.indices)
-    order = rng.permutation(len(user))
-    user, own = user[order], matrix.indices[order].astype(np.int64)
-    owner = np.repeat(user, negatives)
-    drawn = rng.integers(items, size=len(owner))
-    wrong = np.arange(len(owner))
-    for _ in range(_REDRAWS):
-        key = owner[wrong] * items + drawn[wrong]
-        place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-        wrong = wrong[keys[place] == key]
-        if len(wrong) == 0:
-            break
-        drawn[wrong] = rng.integers(items, size=len(wrong))
-    asked = np.column_stack([own, drawn.reshape(len(user), negatives)])
-    for start in range(0, len(order), size):
-        yield user[start : start + size], asked[start : start + size]
 
 
 def _logits(weights: Weights, user: Any, item: Any = None) -> Any:
