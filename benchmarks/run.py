@@ -28,7 +28,7 @@ from unsample.estimators import MLE, Observed
 from unsample.evidence import RankCounts
 from unsample.law import Law, draw_sampled_ranks
 from unsample.metrics import parse_all
-from unsample.tables import read_counts
+from unsample.tables import Asked, read_counts
 
 ROOT = Path(__file__).parent.parent
 ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
@@ -203,16 +203,16 @@ def bench_answers() -> Iterator[Row]:
 #: sampled items that are the target left out, bad users told apart.
 COUNTED: dict[str, tuple[Callable[[str], object], str]] = {
     "ranks": (
-        lambda path: read_counts(path, items=ITEMS, sampled=99),
+        lambda path: read_counts(path, Asked(ITEMS, 99)),
         "SELECT rank, count(*) FROM '{path}' GROUP BY rank",
     ),
     "pairs": (
-        lambda path: read_counts(path, items=ITEMS, sampled=99, by="model", pair=True),
+        lambda path: read_counts(path, Asked(ITEMS, 99, by="model"), pair=True),
         """SELECT a.rank, b.rank, count(*) FROM '{path}' AS a JOIN '{path}' AS b USING (user)
         WHERE a.model = 'A' AND b.model = 'B' GROUP BY ALL""",
     ),
     "scores": (
-        lambda path: read_counts(path, items=ITEMS),
+        lambda path: read_counts(path, Asked(ITEMS)),
         """WITH t AS (
             SELECT user, max(score) AS aim, max(item) AS goal, count(*) AS targets
             FROM '{path}' WHERE target GROUP BY user

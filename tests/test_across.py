@@ -88,7 +88,7 @@ def _slow(result, metric, models, signs, *, like, two):
 
 def _between(name, models):
     mine = {key: values[ROWS["dataset"] == name] for key, values in ROWS.items()}
-    counts = unsample.tables.read_counts(mine, by="model", pair=True)
+    counts = unsample.tables.read_counts(mine, unsample.tables.Asked(by="model"), pair=True)
     return {pair: each for pair, each in counts.between.items() if {*pair} <= {*models}}
 
 

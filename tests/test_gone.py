@@ -10,7 +10,7 @@ import unsample
 from unsample import answers
 from unsample._gone import GONE
 from unsample.errors import GoneError
-from unsample.tables import read_counts
+from unsample.tables import Asked, read_counts
 
 NAMES = [key for key in GONE if key.startswith("unsample.")]
 ARGUMENTS = [key for key in GONE if key.endswith("=)")]
@@ -49,8 +49,8 @@ def test_values(key):
         "design": partial(unsample.evaluate, ([[1.0]], [[1.0], [2.0]]), ([0], [0]), items=2),
         "metrics": partial(unsample.estimate, [1], items=9, sampled=3),
         "method": partial(unsample.estimate, [1], items=9, sampled=3),
-        "columns": lambda columns: read_counts({"rank": [1], columns: [2]}, items=9, sampled=3),
-        "rows": lambda rows: read_counts({"rank": [1]}, read=unsample.Read(rows=rows)),
+        "columns": lambda columns: read_counts({"rank": [1], columns: [2]}, Asked(9, 3)),
+        "rows": lambda rows: read_counts({"rank": [1]}, Asked(read=unsample.Read(rows=rows))),
     }[argument]
     with pytest.raises(GoneError) as caught:
         call(**{argument: value.strip("'")})

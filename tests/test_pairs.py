@@ -16,7 +16,6 @@ from unsample.evidence import (
     rank_bin,
     rank_with_ties,
     size_on_grid,
-    tie_names,
     tie_place,
     tie_seed,
 )
@@ -114,18 +113,6 @@ def test_ties_are_hashes_of_the_names():
     assert np.abs(np.bincount(many) / 20_000 - 0.25).max() < 0.01
     assert tie_seed(5) == 5
     assert tie_seed(np.random.default_rng(1)) == tie_seed(np.random.default_rng(1))
-
-
-def test_unnamed_targets_are_numbered_in_any_order():
-    rng = np.random.default_rng(3)
-    users, better, tied = (rng.integers(0, high, 200) for high in (5, 4, 3))
-    order = rng.permutation(200)
-    ranks = []
-    for rows in (np.arange(200), order):
-        u, b, t = users[rows], better[rows], tied[rows]
-        place = tie_place(0, u, tie_names(u, b, t), t)
-        ranks.append(sorted(zip(u.tolist(), (1 + b + place).tolist(), strict=True)))
-    assert ranks[0] == ranks[1]
 
 
 # -- models ---------------------------------------------------------------------------------------

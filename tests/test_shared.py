@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import unsample
 from tests.pools import Pool, World
+from tests.readers import read_counts
 from unsample.bounds import Bounds, DirectMean, MeanLimits, chances_up_to, extremes
 from unsample.errors import (
     DesignError,
@@ -24,7 +25,6 @@ from unsample.errors import (
 from unsample.evidence import ItemCounts, RankCounts, Targets, shared_targets
 from unsample.law import Law, RankGrid
 from unsample.metrics import parse
-from unsample.tables import read_counts
 
 METRICS = ["Recall@50", "AUC"]
 

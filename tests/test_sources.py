@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 import unsample
-from unsample import RankCounts, Read, tables
+from tests.readers import read_models
+from unsample import RankCounts
 from unsample.errors import InputError, UnsampleWarning
 from unsample.evidence import ModelCounts, Targets
-from unsample.tables import read_counts
 
 DESIGN = {"items": 400, "sampled": 30}
 OPTIONS = {**DESIGN, "metrics": "Recall@50"}
@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch):
         frame.to_csv(f"{name}.csv", index=False)
         RankCounts.from_ranks(frame["rank"], **DESIGN).save(f"{name}.npz")
     TABLE.to_parquet("both.parquet")
-    read_counts(TABLE, by="model", pair=True, **DESIGN).save("both.npz")
+    read_models(TABLE, by="model", **DESIGN).save("both.npz")
     (tmp_path / "runs").mkdir()
     TABLE.iloc[:300].to_csv("runs/1.csv", index=False)
     TABLE.iloc[300:].to_csv("runs/2.csv", index=False)
@@ -66,7 +66,7 @@ BOTH = {
     "path": lambda: "both.parquet",
     "folder": lambda: "runs",
     "pattern": lambda: "runs/*.csv",
-    "counts of models": lambda: read_counts(TABLE, by="model", pair=True, **DESIGN),
+    "counts of models": lambda: read_models(TABLE, by="model", **DESIGN),
     "saved counts": lambda: "both.npz",
 }
 
@@ -137,14 +137,18 @@ def test_files_without_users_are_matched_row_by_row(folder):
     assert found.matched == "position"
 
 
-def test_files_that_are_not_alike_are_read_one_by_one(folder):
+def test_tables_need_not_be_alike_but_must_have_the_same_columns(folder):
     FRAMES["B"].to_parquet("B.parquet")
-    FRAMES["B"][["user"]].to_csv("users.csv", index=False)
-    for file in ("B.parquet", "B.csv"):
-        found = unsample.compare({"B": file, "A": "A.csv"}, **OPTIONS)
-        assert (found.models, found.paired) == (("B", "A"), True)
-    with pytest.raises(InputError, match="has no column 'rank'; its columns are: user;"):
-        unsample.compare(["A.csv", "users.csv"], **OPTIONS)
+    FRAMES["B"][["rank"]].to_csv("ranks.csv", index=False)
+    expected = unsample.compare({"B": FRAMES["B"], "A": FRAMES["A"]}, **OPTIONS)
+    for source in ("B.parquet", "B.csv", pl.from_pandas(FRAMES["B"]), dict(FRAMES["B"])):
+        found = unsample.compare({"B": source, "A": "A.csv"}, **OPTIONS)
+        assert (found.models, found.matched) == (("B", "A"), "user")
+        assert found.rows() == expected.rows()
+    with pytest.raises(InputError, match=r"column 'user' of .* got no value in 300 rows"):
+        unsample.compare(["A.csv", "ranks.csv"], **OPTIONS)
+    with pytest.raises(InputError, match=r"must hold ranks to be compared, got saved counts"):
+        unsample.compare(["A.csv", "B.npz"], **OPTIONS)
 
 
 def test_a_table_without_users_is_compared_unpaired():
@@ -173,30 +177,30 @@ def test_a_frame_comes_back_as_the_kind_that_came_in(make):
     assert type(unsample.estimate({"a": one}, **OPTIONS)["a"].to_frame()) is kind
 
 
-@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
-@pytest.mark.filterwarnings("ignore:ranks must be whole, or half")
-def test_ranks_with_ties_are_read_as_a_table_of_them_is():
-    ranks, users = [1.5, 2.5, 3.0, 2.5] * 20, np.arange(80)
-    table = {"rank": np.array(ranks), "user": users.astype(str)}
-    for read in (Read(rng=3), Read(ties="pessimistic")):
-        found = unsample.estimate(ranks, users=users.astype(str), read=read, **OPTIONS)
-        assert found.counts == unsample.estimate(table, read=read, **OPTIONS).counts
+def _query_counts(name):
+    text = unsample.sql(**DESIGN, table="given")
+    return duckdb.from_df(FRAMES[name]).query("given", text).df()
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: unsample.estimate([1, 2], by="model", **DESIGN), "by must be left out with ranks"),
-        (lambda: unsample.estimate([1.25], **DESIGN), "whole numbers"),
+        (
+            lambda: unsample.estimate([1.5], **DESIGN),
+            "whole numbers, got 1.5 .* break ties at",
+        ),
         (lambda: unsample.estimate(TABLE, users=[1], **DESIGN), "give it a column user"),
         (lambda: unsample.estimate(RankCounts.from_ranks([1], **DESIGN), items=9), "which know it"),
         (lambda: unsample.estimate(Targets([1], 9, 3), negatives="shared"), "which know it"),
         (lambda: unsample.estimate({}, **DESIGN), "got an empty dict"),
         (
-            lambda: unsample.estimate(
-                {"x": tables.counts_of_partition(TABLE, by="model", **DESIGN)}
-            ),
-            "x must hold one model, got A, B",
+            lambda: unsample.compare({"A": FRAMES["A"], "B": FRAMES["B"]["rank"]}, **DESIGN),
+            "all be tables, .*, got A: tables, B: arrays; give all of them in one form",
+        ),
+        (
+            lambda: unsample.compare({name: _query_counts(name) for name in NAMES}),
+            "must hold ranks or scores to be compared, got counts",
         ),
     ],
 )

@@ -15,8 +15,6 @@ from tests.test_libraries import sections
 from unsample.adapters import spark
 from unsample.designs import FactorScores, Fixed, RowScores
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.tables import counts_of_partition
-from unsample.tables._sql import COUNTS
 
 pytestmark = [
     # Said by Spark of the pandas that is installed; nothing here goes through pandas.
@@ -53,9 +51,7 @@ def given(session, frame):
     return session.createDataFrame(frame.to_arrow()).repartition(3)
 
 
-@pytest.mark.parametrize(
-    "case", ["designs and counts by row", "scores of several models, ties at random", "comparisons"]
-)
+@pytest.mark.parametrize("case", ["designs by row", "scores of several models, ties at random"])
 def test_spark_counts_as_every_reader(session, case):
     CASES[case].check(given(session, CASES[case].frame))
 
@@ -70,18 +66,14 @@ def test_bad_rows_are_named_by_their_values(session):
 DESIGN = {"items": 5000, "sampled": 399, "by": "model"}
 
 
-def random_ranks(halves=0.0):
+def random_ranks():
     rng = np.random.default_rng(3)
-    ranks = rng.integers(1, 399, 300) + halves * rng.integers(0, 2, 300)
-    return pl.DataFrame(
-        {"model": list("AB") * 150, "user": rng.integers(0, 60, 300), "rank": ranks}
-    )
+    users, ranks = rng.integers(0, 60, 300), rng.integers(1, 399, 300)
+    return pl.DataFrame({"model": list("AB") * 150, "user": users, "rank": ranks})
 
 
-@pytest.mark.filterwarnings("ignore:ranks must be whole, or half")
-@pytest.mark.parametrize("halves", [0, 0.5])
-def test_pairs_are_those_of_every_reader(session, halves):
-    frame = random_ranks(halves)
+def test_pairs_are_those_of_every_reader(session):
+    frame = random_ranks()
     for some in (frame, frame.unique(["model", "user"], keep="first", maintain_order=True)):
         there, here = (read_models(x, **DESIGN) for x in (given(session, some), some))
         assert dict(there) == dict(here)
@@ -89,29 +81,21 @@ def test_pairs_are_those_of_every_reader(session, halves):
         assert there["A"].clusters == here["A"].clusters
 
 
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_models_in_frames_of_their_own_are_compared(session):
+    frame, options = random_ranks(), {"items": 5000, "sampled": 399, "metrics": "AUC"}
+    frames = {name: frame.filter(pl.col("model") == name).drop("model") for name in "AB"}
+    there = unsample.compare({n: given(session, each) for n, each in frames.items()}, **options)
+    assert there.to_dict() == unsample.compare(frames, **options).to_dict()
+    with pytest.raises(InputError, match="must all be in Spark, or none"):
+        unsample.compare(frames | {"A": given(session, frames["A"])}, **options)
+
+
 def test_the_printed_query_runs(session):
     frame = random_ranks()
     given(session, frame).createOrReplaceTempView("ranks")
     text = unsample.sql(pair=True, dialect="spark", **DESIGN)
     there, here = read_models(session.sql(text)), read_models(frame, **DESIGN)
-    assert dict(there) == dict(here)
-    assert dict(there.between) == dict(here.between)
-
-
-def test_partitions_are_counted_by_themselves(session):
-    """The recipe of docs/tables.md."""
-    frame = random_ranks()
-
-    def count(batches):
-        import pandas as pd
-
-        rows = [batch for batch in batches if len(batch)]
-        if rows:
-            yield counts_of_partition(pd.concat(rows), **DESIGN)
-
-    schema = ", ".join(f"`{n}` {'string' if 'model' in n else 'bigint'}" for n in COUNTS)
-    parts = given(session, frame).repartition(3, "user").mapInPandas(count, schema)
-    there, here = read_models(parts), read_models(frame, **DESIGN)
     assert dict(there) == dict(here)
     assert dict(there.between) == dict(here.between)
 

@@ -34,6 +34,9 @@ GONE: dict[str, str] = {
     "estimate(strata=)": _UNEQUAL,
     "estimate(weights=)": _WEIGHTS,
     "columns='weight'": _WEIGHTS,
+    "columns='count'": "repeat rows, or add up counts with RankCounts.merge; drop the column if it "
+    "does not say how many targets a row stands for",
+    "rows='comparisons'": "give ranks, with ties broken at random, or all scores (rows='scores')",
     "rows='lists'": "give a row for each listed item: user, item, score, target (rows='scores')",
     "estimate(filtered=)": "use kind='graph': other relevant items left out, metrics per target",
     "estimate(rng=)": "use read=unsample.Read(rng=...), which holds the seed and the tie rule",

@@ -10,7 +10,7 @@ RecBole counts users and items from 1; 0 is padding, and no candidate.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from unsample.answers import estimate
 from unsample.designs import RowScores
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets, check_ties
-from unsample.tables import Read, read_targets
+from unsample.tables import Asked, Read, read_targets
 
 __all__ = ["targets", "task", "watch"]
 
@@ -192,7 +192,7 @@ def _rank(parts: list[dict[str, npt.NDArray[Any]]], loader: Any, ties: str, rng:
     own = np.bincount(rows["user"], rows["target"], minlength=len(known))
     rows["items"] = (loader.dataset.item_num - 1 - known + own).astype(np.int64)[rows["user"]]
     read = Read(rows="scores", ties=ties, rng=rng)
-    return cast(Targets, read_targets(rows, read=read, replacement=True))
+    return read_targets(rows, Asked(read=read, replacement=True))
 
 
 def _is_repeatable(loader: Any) -> bool:

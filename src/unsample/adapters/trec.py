@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from unsample._checks import Seed, check_real
 from unsample.adapters._install import require
 from unsample.errors import DesignError, FileError, InputError
 from unsample.evidence import Targets, check_ties
-from unsample.tables import Read, read_targets
+from unsample.tables import Asked, Read, read_targets
 
 __all__ = ["targets"]
 
@@ -87,7 +87,7 @@ def targets(
         raise InputError(f"qrels must hold a row of relevance {relevance} or more, got none")
     columns = {name: np.asarray(values) for name, values in rows.items()}
     read = Read(rows="scores", ties=check_ties(ties, whole=True), rng=rng)
-    return cast(Targets, read_targets(columns, read=read, replacement=False, filtered=filtered))
+    return read_targets(columns, Asked(read=read, replacement=False, filtered=filtered))
 
 
 def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:

@@ -24,7 +24,6 @@ from unsample.answers._comparison import Comparison, Standing, listed_briefly
 from unsample.answers._estimate import estimate_counts
 from unsample.answers._estimates import Estimate, Estimates
 from unsample.answers._given import (
-    MODEL,
     USUAL,
     Given,
     library_of,
@@ -43,7 +42,7 @@ from unsample.errors import DesignError, InputError, MetricError, UnsampleError
 from unsample.evidence import ModelCounts, size_on_grid
 from unsample.metrics import Metric
 from unsample.prior import Prior
-from unsample.tables import Read, is_table
+from unsample.tables import MODEL, Read, is_table
 
 #: More models than this have too many pairs to compute or to read.
 _MOST_MODELS = 100

@@ -67,12 +67,11 @@ def estimate(
     Parameters
     ----------
     ranks
-        The rank of each target among the ``sampled + 1`` items it was ranked with; 1 is the best. A
-        half rank is a tie, and is rounded up or down at random. Or a table: a file (CSV, TSV, JSON
-        lines, Parquet, NPZ), a folder, a pattern such as ``"runs/*.parquet"``, a list of files, a
-        data frame of pandas, Polars, PyArrow, DuckDB or PySpark, or what the query of
-        `unsample.sql` returns. Or `RankCounts`, which hold ``items`` and ``sampled``. Or a dict of
-        names and any of these.
+        The rank of each target among the ``sampled + 1`` items it was ranked with; 1 is the best.
+        Or a table: a file (CSV, TSV, JSON lines, Parquet, NPZ), a folder, a pattern such as
+        ``"runs/*.parquet"``, a list of files, a data frame of pandas, Polars, PyArrow, DuckDB or
+        PySpark, or what the query of `unsample.sql` returns. Or `RankCounts`, which hold ``items``
+        and ``sampled``. Or a dict of names and any of these.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
         each target (if seen items are left out of the candidates, it differs by user).

@@ -12,7 +12,6 @@ from unsample import metrics as _metrics
 from unsample._checks import (
     FloatArray,
     IntArray,
-    Seed,
     as_integer_array,
     at_position,
 )
@@ -24,12 +23,7 @@ from unsample.answers._spread import MeanSpread, certain
 from unsample.bounds import MeanError
 from unsample.designs import UserValues
 from unsample.errors import DesignError, InputError, RankError
-from unsample.evidence import (
-    RankCounts,
-    Targets,
-    number_users,
-    place_halves,
-)
+from unsample.evidence import WHOLE, RankCounts, Targets, number_users
 from unsample.law import RankDistribution, RankGrid
 from unsample.metrics import Metric
 from unsample.tables import is_table, read_full_ranks
@@ -48,7 +42,6 @@ def exact(
     users: npt.ArrayLike | None = None,
     relevance: npt.ArrayLike | None = None,
     filtered: bool = False,
-    rng: Seed = 0,
 ) -> Estimates:
     """Return metrics from ranks in the full catalogue, in the same kind of result as `estimate`.
 
@@ -73,8 +66,6 @@ def exact(
         False: the user's relevant items compete with each other, as in a list of recommendations.
         True: the others were left out when an item was ranked, as in knowledge graphs; metrics are
         then means over relevant items.
-    rng
-        Seed or Generator that places half ranks, which are ties.
 
     >>> exact([1, 3, 20], items=100, metrics="HR@10")["HR@10"].value
     0.6666666666666666
@@ -84,13 +75,12 @@ def exact(
     if is_table(full_ranks):
         if users is not None or relevance is not None:
             raise InputError("users and relevance must be left out with a table; give it columns")
-        table = read_full_ranks(full_ranks, items=items, rng=rng)
+        table = read_full_ranks(full_ranks, items=items)
         full_ranks, items = table.ranks, table.items
         users, relevance = table.users, table.relevance
     if items is None:
         raise DesignError("items must be given with ranks, got None; it counts all candidates")
-    placed = place_halves(full_ranks, rng)
-    ranks = as_integer_array("ranks", placed, hint="ranks start at 1").astype(np.int64)
+    ranks = as_integer_array("ranks", full_ranks, hint=WHOLE).astype(np.int64)
     grades = None if relevance is None else as_grades(relevance, len(ranks))
     if grades is not None and not (grades > 0).all():
         kept = grades > 0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import PurePath
 from typing import Any
 
@@ -18,22 +16,27 @@ from unsample.answers._result import BACKENDS, DEFAULT_METRICS
 from unsample.errors import DesignError, InputError
 from unsample.evidence import (
     NEGATIVES,
+    WHOLE,
     ItemCounts,
     ModelCounts,
     RankCounts,
     Targets,
     check_ties,
-    place_halves,
 )
 from unsample.metrics import Metric
-from unsample.tables import FILE_MODEL, Read, is_table, read_counts, read_data_sets, read_targets
+from unsample.tables import (
+    Asked,
+    Read,
+    is_table,
+    read_counts,
+    read_data_sets,
+    read_models,
+)
 
 #: How ranks are read unless it is said otherwise.
 USUAL = Read()
-#: The column that names the models of one table, unless it is said otherwise.
-MODEL = "model"
 #: Columns by which a mapping is known to be one table, and not a table for each name.
-_TELLING = ("rank", "better", "score", "bin")
+_TELLING = ("rank", "score", "bin")
 #: The kind of evaluation in which other relevant items are left out when a target is ranked.
 GRAPH = "graph"
 
@@ -75,7 +78,7 @@ class Given:
         if several is not None:
             return {name: self._counts(source, name) for name, source in several.items()}
         if is_table(given):
-            return dict(read_counts(given, by=by, **self._reading()))
+            return dict(read_counts(given, self._asked(by)))
         if by is not None:
             raise InputError(f"by must be left out with {_kind(given)}, which have no columns")
         told = {"items": self.items, "sampled": self.sampled, "users": self.users}
@@ -88,13 +91,13 @@ class Given:
 
     def _counts(self, source: Any, name: str = "") -> RankCounts:
         if is_table(source):
-            return _only(read_counts(source, **self._reading()), name)
+            return _only(read_counts(source, self._asked()), name)
         found = self.targets(source, name)
         return found if isinstance(found, RankCounts) else found.counts
 
     def models(self, table: Any, by: str) -> ModelCounts:
         """Return the counts of the models of one table, and of each two of them."""
-        return read_counts(table, by=by, runs=True, pair=True, **self._reading())
+        return read_counts(table, self._asked(by, runs=True), pair=True)
 
     def data_sets(self, table: Any, across: str, by: str) -> dict[str, ModelCounts]:
         """Return the counts of the models of each data set of one table."""
@@ -102,28 +105,19 @@ class Given:
             raise InputError(
                 f"across must come with a table or a dict of data sets, got {type(table).__name__}"
             )
-        return read_data_sets(table, across=across, by=by, runs=True, pair=True, **self._reading())
+        return read_data_sets(table, self._asked(by, runs=True), across=across)
 
-    def files(self, sources: Mapping[str, Any]) -> ModelCounts | None:
-        """Return the counts of files, one for each model, if one query tells pairs of users."""
-        plain = (isinstance(each, str | os.PathLike) and each != "-" for each in sources.values())
-        if not all(plain) or find_spec("duckdb") is None:  # as in a browser
-            return None
-        try:
-            found = read_counts(sources, by=FILE_MODEL, pair=True, **self._reading())
-        except InputError:  # read one by one, they need not be alike, or say what is wrong
-            return None
-        if not found.between or found.keys() != sources.keys():
-            return None
-        return ModelCounts({name: found[name] for name in sources}, found.between)
+    def tables(self, sources: Mapping[str, Any]) -> ModelCounts | dict[str, Targets]:
+        """Return the counts of models with a table each, by one query.
+
+        Without users, these are their targets, which are matched by their order.
+        """
+        return read_models(sources, self._asked())
 
     def targets(self, source: Any, name: str = "") -> Targets | RankCounts:
-        """Return the targets of one source one by one, or their counts if it holds no more."""
+        """Return the targets of one source that is no table, or its counts if it holds no more."""
         if isinstance(source, RankCounts | Targets):
             return source
-        if is_table(source):
-            found = read_targets(source, **self._reading())
-            return found if isinstance(found, Targets) else _only(found, name)
         for what in ("items", "sampled"):
             if getattr(self, what) is None:
                 raise DesignError(
@@ -134,37 +128,34 @@ class Given:
             if name not in users:
                 raise InputError(f"users must hold the users of every model, got none for {name}")
             users = users[name]
-        rule = check_ties(self.read.ties, whole=True)
-        placed = place_halves(source, self.read.rng, users, rule)
+        shared = None
+        if self.negatives != "own":
+            shared = ItemCounts.without_outcomes(int(np.max(self.sampled)))  # type: ignore[arg-type]
         what = f"ranks of {name}" if name else "ranks"
         return Targets(
-            as_integer_array(what, placed, hint="ranks start at 1").astype(np.int64),
+            as_integer_array(what, source, hint=WHOLE).astype(np.int64),
             self.items,  # type: ignore[arg-type]
             self.sampled,  # type: ignore[arg-type]
             users,
             self.replacement,
             filtered=self.filtered,
-            shared=self._without_outcomes(),
+            shared=shared,
         )
 
-    def _without_outcomes(self) -> ItemCounts | None:
-        """Return what ranks alone tell of items that all targets share."""
-        if self.negatives == "own":
-            return None
-        return ItemCounts.without_outcomes(int(np.max(self.sampled)))  # type: ignore[arg-type]
-
-    def _reading(self) -> dict[str, Any]:
-        """Return how a table is read."""
+    def _asked(self, by: str | None = None, *, runs: bool = False) -> Asked:
+        """Return what is asked of a table."""
         if self.users is not None:
             raise InputError("users must be left out with a table; give it a column user")
-        return {
-            "items": self.items,
-            "sampled": self.sampled,
-            "read": self.read,
-            "replacement": self.replacement,
-            "filtered": self.filtered,
-            "negatives": self.negatives,
-        }
+        return Asked(
+            self.items,
+            self.sampled,
+            self.read,
+            by,
+            self.replacement,
+            self.filtered,
+            self.negatives,
+            runs,
+        )
 
 
 def _only(found: Mapping[str, RankCounts], name: str) -> RankCounts:

@@ -14,7 +14,7 @@ from unsample.answers._given import Given
 from unsample.answers._published import Published
 from unsample.errors import InputError
 from unsample.evidence import ModelCounts, PairCounts, RankCounts, Targets, pairs_between
-from unsample.tables import RUN_OF
+from unsample.tables import RUN_OF, is_table
 
 #: What the users of two models are matched by.
 USER, POSITION = "user", "position"
@@ -42,19 +42,19 @@ class Models:
         if len({*kinds.values()}) > 1:
             listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
             raise InputError(
-                "models must all be ranks, all be results of evaluate, or all be results of "
-                f"published, got {listed}; give ranks of each model, or evaluate all of them"
+                "models must all be arrays of ranks, all be tables, all be results of evaluate, or "
+                f"all be results of published, got {listed}; give all of them in one form"
             )
         if "evaluate" in kinds.values():
             return cls._of_evaluations(sources)
         if "published" in kinds.values():
             return cls({name: each.counts for name, each in sources.items()}, made=sources)
-        counted = sources if isinstance(sources, ModelCounts) else given.files(sources)
-        if counted is not None:
-            return cls._of_counts(counted, USER, given.filtered)
+        found = given.tables(sources) if "tables" in kinds.values() else sources
+        if isinstance(found, ModelCounts):
+            return cls._of_counts(found, USER, given.filtered)
         # Users are given for a model, and are those of all its runs.
         models = {name: name.partition(RUN_OF)[0] for name in sources}
-        return cls._of_ranks({n: given.targets(each, models[n]) for n, each in sources.items()})
+        return cls._of_ranks({n: given.targets(each, models[n]) for n, each in found.items()})
 
     @property
     def ranked(self) -> dict[str, Evaluation]:
@@ -113,7 +113,7 @@ def _kind(name: str, source: Any) -> str:
         return "published"
     if isinstance(source, Estimates):
         raise InputError(f"{name} must be ranks or an evaluation, got estimates; give its ranks")
-    return "ranks"
+    return "tables" if is_table(source) else "arrays"
 
 
 def _partly(counts: Mapping[str, RankCounts], common: Mapping[str, int]) -> str:

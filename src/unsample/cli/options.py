@@ -129,7 +129,7 @@ RANKS = (
 #: How tables are read.
 TABLES = (
     COLUMN,
-    option("--rows", "KIND", "ranks, comparisons or scores."),
+    option("--rows", "KIND", "ranks or scores."),
     option(
         "--ties",
         "RULE",

@@ -16,7 +16,7 @@ from unsample.evidence._catalogues import (
     size_on_grid,
     size_ranges,
 )
-from unsample.evidence._cells import DesignCells, rank_hint, refuse_joint
+from unsample.evidence._cells import WHOLE, DesignCells, rank_hint, refuse_joint
 from unsample.evidence._columns import distinct_rows
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._lists import rank_in_lists
@@ -38,10 +38,7 @@ from unsample.evidence._ties import (
     TIE_RULES,
     TieRule,
     check_ties,
-    place_halves,
     rank_with_ties,
-    say_halves,
-    tie_names,
     tie_place,
     tie_seed,
 )
@@ -55,6 +52,7 @@ __all__ = [
     "SIZE_STEPS",
     "SMALL_CATALOGUE",
     "TIE_RULES",
+    "WHOLE",
     "DesignCells",
     "ItemCounts",
     "ModelCounts",
@@ -72,18 +70,15 @@ __all__ = [
     "on_pair_cells",
     "pair_keys",
     "pairs_between",
-    "place_halves",
     "rank_bin",
     "rank_hint",
     "rank_in_lists",
     "rank_with_ties",
     "refuse_joint",
     "sampled_ranks",
-    "say_halves",
     "shared_targets",
     "size_on_grid",
     "size_ranges",
-    "tie_names",
     "tie_place",
     "tie_seed",
     "variance_of_mean",

@@ -17,6 +17,8 @@ from unsample.metrics import Metric, RPrec
 if TYPE_CHECKING:
     from unsample.evidence._counts import RankCounts
 
+#: What to do about a rank that is not whole: a mean over ties of unknown number is no rank.
+WHOLE = "break ties at random, as unsample.sampled_ranks does, or give scores"
 #: Nobody draws so many times the catalogue in order to save scores.
 _FAR_MORE = 5
 #: Ranks that are counted at a time: few enough for the processor's cache.
@@ -105,6 +107,8 @@ def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
 
 def rank_hint(rank: float) -> str:
     """Return what to do about a rank that is out of range."""
+    if rank % 1:
+        return WHOLE
     if rank < 1:
         return "ranks start at 1, the best; add 1 if yours start at 0"
     return "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"

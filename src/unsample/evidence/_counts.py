@@ -15,7 +15,14 @@ import numpy.typing as npt
 from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._catalogues import design_columns
-from unsample.evidence._cells import DesignCells, check_cells, count_ranks, refuse_joint, span
+from unsample.evidence._cells import (
+    WHOLE,
+    DesignCells,
+    check_cells,
+    count_ranks,
+    refuse_joint,
+    span,
+)
 from unsample.evidence._columns import (
     as_column,
     check_lengths,
@@ -120,7 +127,7 @@ class RankCounts:
         of them were ranked against the same items. Where a rank is only known to lie in a range,
         ``lowest`` is the first rank of the range and ``ranks`` the last.
         """
-        high = as_integer_array("ranks", ranks, hint="ranks start at 1")
+        high = as_integer_array("ranks", ranks, hint=WHOLE)
         if high.size == 0:
             raise RankError("ranks must hold at least one rank, got none")
         plain = all(each is None for each in (count, users, lowest))

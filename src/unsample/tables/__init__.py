@@ -4,47 +4,45 @@ A table is a file (CSV, TSV, JSON lines, Parquet, NPZ), standard input, a folder
 list of files, a frame of pandas, Polars, PyArrow, DuckDB or Spark, or a mapping of arrays. The same
 rows give the same counts and messages in every one of these forms.
 
-Three kinds of rows are understood:
+Two kinds of rows are understood:
 
 ``ranks``
     one target a row: ``rank`` (1 is the best, among sampled + 1 items);
-``comparisons``
-    one target a row: how many sampled items are ``better`` than it, and how many are ``tied``;
 ``scores``
     one scored item a row: ``user``, ``score`` and ``target`` (true for the user's target, false
     for the items it is compared with), and possibly ``item``.
 
 Further columns: ``user`` (whose target it is: metrics are those of users, and errors count them),
-``sampled`` and ``items`` (the design of the row, where designs differ) and ``count`` (how many
-targets a row of ranks or comparisons stands for). All targets of a user's scored rows stand in one
-list, and are compared with the user's other items. ``run`` tells trained copies of a model apart
-where models are compared. A half rank is a tie of two places. A text file
-without a header holds one rank a line. Files that `RankCounts.save` wrote, and tables of counts
-that the query of `sql` gave, are recognised too.
+``sampled`` and ``items`` (the design of the row, where designs differ). All targets of a user's
+scored rows stand in one list, and are compared with the user's other items. ``run`` tells trained
+copies of a model apart where models are compared. A text file without a header holds one rank a
+line. Files that `RankCounts.save` wrote, and tables of counts that the query of `sql` gave, are
+recognised too.
 """
 
-from unsample.tables._layout import ROWS, RUN_OF, Read
+from unsample.tables._layout import MODEL, ROWS, RUN_OF, Asked, Read
 from unsample.tables._read import (
-    counts_of_partition,
     read_counts,
     read_data_sets,
     read_full_ranks,
+    read_models,
     read_pairs,
     read_targets,
 )
-from unsample.tables._sources import FILE_MODEL, is_table
+from unsample.tables._sources import is_table
 from unsample.tables._sql import sql
 
 __all__ = [
-    "FILE_MODEL",
+    "MODEL",
     "ROWS",
     "RUN_OF",
+    "Asked",
     "Read",
-    "counts_of_partition",
     "is_table",
     "read_counts",
     "read_data_sets",
     "read_full_ranks",
+    "read_models",
     "read_pairs",
     "read_targets",
     "sql",

@@ -1,4 +1,4 @@
-"""Tables of counts, as the query gives them: made into evidence, and written from it."""
+"""Tables of counts, as the query gives them, made into evidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from unsample.errors import InputError
 from unsample.evidence import PAIR_KEYS, ModelCounts, PairCounts, RankCounts, pair_keys
 from unsample.tables._layout import Asked, Columns
-from unsample.tables._sql import CELL, COUNTS
+from unsample.tables._sql import CELL
 
 
 def is_complete(table: Columns) -> bool:
@@ -56,22 +56,6 @@ def of_table(table: Columns, asked: Asked) -> ModelCounts:
         how: dict[str, Any] = {"replacement": asked.replacement, "users": users}
         found[name] = RankCounts(**mine, **how, clusters=clusters)
     return ModelCounts(found, pairs)
-
-
-def as_table(models: ModelCounts) -> dict[str, list[Any]]:
-    """Return the table of counts that a query would give."""
-    rows: list[list[Any]] = []
-    pairs = {(name, name): each.clusters for name, each in models.items() if each.clusters}
-    for name, counts in models.items():
-        cells = np.stack([getattr(counts, column) for column in (*CELL, "count")], axis=1)
-        rows += ([name, *cell, *[None] * 7] for cell in cells.tolist())
-    for (one, other), found in {**pairs, **models.between}.items():
-        sides = found.first.tolist(), found.second.tolist(), found.count.tolist()
-        for first, second, count in zip(*sides, strict=True):
-            if one != other or first[3] > 1:
-                sampled, items, low, *ends = first
-                rows.append([one, sampled, items, None, None, *ends, count, low, other, *second])
-    return dict(zip(COUNTS, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def _cells(table: Columns) -> npt.NDArray[np.bool_]:

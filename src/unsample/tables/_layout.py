@@ -23,26 +23,24 @@ from unsample._checks import (
 )  # fmt: skip
 from unsample._gone import gone
 from unsample.errors import DesignError, FileError, GoneError, InputError, RankError, ScoreError
-from unsample.evidence import check_ties, rank_hint, tie_seed
+from unsample.evidence import NEGATIVES, check_ties, rank_hint, tie_seed
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
-_OF_TARGETS = ("user", "sampled", "items", "count", "relevance")
 #: Kind of rows -> the columns it needs, and those it may have. A reader asks for the last two.
 COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "ranks": (("rank",), _OF_TARGETS),
-    "comparisons": (("better", "tied"), _OF_TARGETS),
-    "scores": (("score", "user", "target"), ("item", "items", "relevance")),
-    "full ranks": (("rank",), ("user", "items", "count", "relevance")),
+    "ranks": (("rank",), ("user", "sampled", "items", "relevance")),
+    "scores": (("score", "user", "target"), ("item", "items")),
+    "full ranks": (("rank",), ("user", "items", "relevance")),
     "negatives": (("user", "item"), ("target",)),
 }
-ROWS = ("ranks", "comparisons", "scores")
+ROWS = ("ranks", "scores")
 ROLES = tuple(dict.fromkeys(role for kind in COLUMNS.values() for each in kind for role in each))
-#: Roles whose columns hold names; of the last, nobody asked for it, but it may tell models apart.
-NAMES = ("model", "run", "user", "item", "unasked")
+#: Roles whose columns hold names.
+NAMES = ("model", "run", "user", "item")
 #: What stands between the names of a model and of its run.
 RUN_OF = " / run "
-#: What a column that tells models apart is called, when nobody says so.
-MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
+#: The column that names the models of a table, unless it is said otherwise.
+MODEL = "model"
 #: How a number is written; what matches is then read without guessing.
 NUMBER = r"\s*[+-]?(([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF](inity)?)\s*"
 _FLAGS = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
@@ -54,8 +52,8 @@ class Read:
     """How a table is read.
 
     ``columns`` names columns that are called otherwise, such as ``{"rank": "position"}``; ``rows``
-    says what a row holds (``"ranks"``, ``"comparisons"`` or ``"scores"``) where the columns would
-    allow several; ``ties`` and ``rng`` are the tie rule and its seed.
+    says what a row holds (``"ranks"`` or ``"scores"``) where the columns would allow both; ``ties``
+    and ``rng`` are the tie rule and its seed, for scores.
     """
 
     columns: Mapping[str, str] | None = None
@@ -68,29 +66,40 @@ class Read:
 class Asked:
     """What is asked of a table: its design, how to read it, and what its ranks are."""
 
-    given: Mapping[str, int]
+    #: The design, where it is not a column. Scored rows tell ``sampled`` by their number.
+    items: Any = None
+    sampled: Any = None
     read: Read = Read()
+    #: A column to group by, such as ``model``.
     by: str | None = None
+    #: Whether the same item may be sampled twice for a target.
     replacement: bool = True
+    #: Whether other relevant items of a user were left out, so that metrics are those of targets.
     filtered: bool = False
-    shared: bool = False
-    #: The kind of rows, where a reader asks for it; whether runs of models are told apart.
-    kind: str | None = None
+    #: ``"shared"`` where all targets were ranked against one pool of items. Scored rows with a
+    #: column ``item`` tell which item beats which target.
+    negatives: str = "own"
+    #: Whether a column ``run`` tells runs of a model apart, if there is one: names of models then
+    #: end in `RUN_OF` and the name of the run.
     runs: bool = False
+    #: The kind of rows, where a reader asks for it.
+    kind: str | None = None
 
-    @classmethod
-    def of(cls, items: int | None, sampled: int | None, *how: Any, **more: Any) -> Asked:
-        """Check the numbers that hold for all rows."""
-        given = {
+    def __post_init__(self) -> None:
+        check_choice("negatives", self.negatives, NEGATIVES)
+        check_ties(self.read.ties, whole=True)
+        _ = self.given
+
+    @cached_property
+    def given(self) -> dict[str, int]:
+        """Return the numbers that hold for all rows."""
+        return {
             name: check_integer(
                 name, value, minimum=least, maximum=LARGEST_CATALOGUE, error=DesignError
             )
-            for name, value, least in (("items", items, 2), ("sampled", sampled, 1))
+            for name, value, least in (("items", self.items, 2), ("sampled", self.sampled, 1))
             if value is not None
         }
-        asked = cls(given, *how, **more)
-        check_ties(asked.read.ties, whole=True)
-        return asked
 
     @cached_property
     def seed(self) -> int:
@@ -123,8 +132,8 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
     """Choose the columns of ``source`` by their names, and those that are asked for."""
     named, rows = asked.read.columns or {}, asked.kind
     if asked.read.rows:
-        if asked.read.rows == "lists":
-            raise GoneError(gone("rows='lists'"))
+        if sentence := gone(f"rows={asked.read.rows!r}"):
+            raise GoneError(sentence)
         rows = check_choice("rows", asked.read.rows, ROWS)
 
     def refuse(column: str) -> NoReturn:
@@ -146,9 +155,10 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
             )
         meant = [column for kind, column in columns.items() if column != telling[kind]]
         rows = found[0] if found else refuse([*meant, "rank"][0])
-    if asked.kind is None and "weight" in present:
-        # It used to be read: without it the numbers would silently be others.
-        raise GoneError(gone("columns='weight'"))
+    for column in ("weight", "count"):
+        # They used to be read: without them the numbers would silently be others.
+        if asked.kind is None and column in present and column not in named.values():
+            raise GoneError(gone(f"columns={column!r}"))
     needed, optional = COLUMNS[rows]
     optional += ("run",) if asked.runs else ()
     for role in named:
@@ -167,9 +177,6 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
             raise DesignError(
                 f"{name} must be given: pass {name}, or add a column {name!r} to {source}"
             )
-    unused = [name for name in MODELS if name in present and name not in there.values()]
-    if unused and asked.by is None and asked.kind is None and "user" in there:
-        there["unasked"] = unused[0]
     return Layout(rows, there, asked)
 
 
@@ -189,17 +196,13 @@ def checked(raw: Columns, times: IntArray, layout: Layout, source: str) -> Colum
     rules = _rules(layout, columns)
     # The limits of ranks depend on the design.
     for role in sorted(columns, key=lambda role: role not in ("sampled", "items")):
-        if role == "unasked":
-            continue
         values, rule = columns[role], rules.get(role, _Rule("a name in every row", hint=_FILL))
         with np.errstate(invalid="ignore"):
             if values.dtype.kind == "U":
                 good = values != ""
             else:
                 good = (values >= rule.low) & (values <= rule.most)
-                good &= True if rule.step is None else values % rule.step == 0
-        if layout.scored and role in ("items", "relevance"):
-            good |= columns["target"] == 0
+                good &= (values % 1 == 0) | (not rule.whole)
         if not good.all():
             bad = np.flatnonzero(~good)
             shown = min((str(raw[role][row]), row) for row in bad.tolist())[1]
@@ -210,43 +213,33 @@ def checked(raw: Columns, times: IntArray, layout: Layout, source: str) -> Colum
 
 
 class _Rule(NamedTuple):
-    """What a column must hold: multiples of ``step`` from ``low`` to ``most``, or names."""
+    """What a column must hold: numbers from ``low`` to ``most``, or names."""
 
     text: str
     error: type[InputError] = InputError
     hint: str = ""
     low: float = -np.inf
     most: Any = np.inf
-    step: float | None = 1.0
+    whole: bool = True
 
 
 def _rules(layout: Layout, columns: Columns) -> dict[str, _Rule]:
     """Return what the columns must hold; limits may depend on other columns."""
     given, largest = layout.asked.given, LARGEST_CATALOGUE
     sampled: Any = given.get("sampled", columns.get("sampled", largest))
-    own, beaten = (
-        (f"{sampled + 1} (sampled + 1)", f"{sampled} (sampled)")
-        if "sampled" in given
-        else ("sampled + 1", "sampled")
-    )
-    others = f"whole numbers from 0 to {beaten}"
+    most = f"{sampled + 1} (sampled + 1)" if "sampled" in given else "sampled + 1"
     diverged = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
     numbered = "items are numbered from 0; subtract 1 if yours start at 1"
-    together = "better and tied together are at most sampled"
     grades = "drop rows of 0; grades count in full rankings (use unsample.exact)"
-    last, left = given.get("items", largest) - 1, sampled - columns.get("better", 0)
+    last = given.get("items", largest) - 1
     rules = {
         "target": _Rule("true or false (or 1 and 0)", low=0, most=1),
-        "score": _Rule("numbers", ScoreError, diverged, step=None),
-        # A half is the mean of the best and the worst rank among ties.
-        "rank": _Rule(f"whole or half numbers from 1 to {own}", RankError, "", 1, sampled + 1, 0.5),
-        "better": _Rule(others, RankError, "", 0, sampled),
-        "tied": _Rule(others, RankError, together, 0, left),
-        "count": _Rule("whole numbers of at least 0", RankError, "", 0, 2.0**53),
+        "score": _Rule("numbers", ScoreError, diverged, whole=False),
+        "rank": _Rule(f"whole numbers from 1 to {most}", RankError, "", 1, sampled + 1),
         "relevance": _Rule("1 where ranks are sampled", InputError, grades, 1, 1),
     }
     if layout.rows == "full ranks":
-        rules["relevance"] = _Rule("numbers of at least 0", InputError, "", 0, 1e100, None)
+        rules["relevance"] = _Rule("numbers of at least 0", InputError, "", 0, 1e100, whole=False)
     if layout.rows == "negatives":
         text = f"item numbers from 0 to {last} (items - 1)"
         rules["item"] = _Rule(text, InputError, numbered, 0, last)

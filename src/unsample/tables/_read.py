@@ -6,25 +6,15 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from unsample._checks import check_choice
-from unsample.errors import DesignError, InputError, RankError, UnsampleWarning
-from unsample.evidence import (
-    NEGATIVES,
-    ItemCounts,
-    ModelCounts,
-    Targets,
-    check_ties,
-    numbered,
-    say_halves,
-)
-from unsample.tables._counts import as_table, is_complete, of_table
+from unsample.errors import DesignError, InputError, UnsampleWarning
+from unsample.evidence import ItemCounts, ModelCounts, Targets, numbered
+from unsample.tables._counts import is_complete, of_table
 from unsample.tables._layout import (
-    MODELS,
+    MODEL,
     ROLES,
     RUN_OF,
     Asked,
@@ -35,28 +25,15 @@ from unsample.tables._layout import (
     checked,
     find_layout,
 )
-from unsample.tables._plain import read_ranks
-from unsample.tables._sources import Table, opened
-from unsample.tables._sql import COUNTS, Query
-from unsample.tables._targets import counts_of, ranks_of, repeated, targets_of, tied_with
+from unsample.tables._sources import SOURCE_MODEL, Table, opened
+from unsample.tables._sql import COUNTS, DESIGN, Query, quoted
+from unsample.tables._targets import counts_of, targets_of
 
 #: More models than this are not counted side by side in one row a user.
 _MOST_COLUMNS = 8
 
 
-def read_counts(
-    source: Any,
-    *,
-    items: int | None = None,
-    sampled: int | None = None,
-    read: Read = Read(),  # noqa: B008 - frozen
-    by: str | None = None,
-    pair: bool = False,
-    replacement: bool = True,
-    filtered: bool = False,
-    negatives: str = "own",
-    runs: bool = False,
-) -> ModelCounts:
+def read_counts(source: Any, asked: Asked, *, pair: bool = False) -> ModelCounts:
     """Count the ranks in a table, inside the engine that holds it.
 
     Parameters
@@ -66,26 +43,11 @@ def read_counts(
         ``"-"`` for standard input; a pattern such as ``"runs/*.parquet"``; a folder; a list of
         paths; a frame of pandas, Polars (eager or lazy), PyArrow, DuckDB or PySpark; a mapping of
         arrays; or the table of counts that the query of `unsample.sql` gives.
-    items, sampled
-        The design, where it is not a column. Scored rows tell ``sampled`` by their number.
-    read
-        What columns are called, what rows hold, and the tie rule. The counts depend neither on the
-        engine nor on the order or the partitions of the rows.
-    by
-        A column to group by, such as ``model``.
+    asked
+        What the ranks are. The counts depend neither on the engine nor on the order or the
+        partitions of the rows.
     pair
         Whether to count, of each two models, the ranks of the same user.
-    replacement
-        Whether the same item may be sampled twice for a target.
-    filtered
-        Whether the other relevant items of a user were left out, so that metrics are those of
-        targets and not of users.
-    negatives
-        ``"shared"`` where all targets were ranked against one pool of items. Scored rows with a
-        column ``item`` tell which item beats which target.
-    runs
-        Whether a column ``run`` tells runs of a model apart, if there is one: names of models then
-        end in `RUN_OF` and the name of the run.
 
     Returns
     -------
@@ -93,99 +55,81 @@ def read_counts(
         Counts by the values of the column ``by``, sorted; under ``""`` without one. With a column
         ``user``, the counts know how many targets of one user are in which cells.
     """
-    shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
-    asked = Asked.of(items, sampled, read, by, replacement, filtered, shared, runs=runs)
-    if find_spec("duckdb") is None:
-        return ModelCounts.of_targets(read_ranks(source, asked), pair=pair)
-    with _opened(source, asked) as table:
+    with _opened({"": source}, asked) as table:
         before = _counted_before(table, asked)
-        return _Reading.of(table, asked).counts(pair) if before is None else before
+        return _Reading.of(table, asked).counts(pair=pair) if before is None else before
 
 
-def read_data_sets(
-    source: Any, *, across: str, by: str, read: Read, items: Any, sampled: Any, **options: Any
-) -> dict[str, ModelCounts]:
-    """Count the models of a table for each value of the column ``across``, sorted.
+def read_models(sources: Mapping[str, Any], asked: Asked) -> ModelCounts | dict[str, Targets]:
+    """Count the tables of several models, one each, and the pairs of ranks of one user.
 
-    Other parameters are those of `read_counts`. All rows are checked before any is counted.
+    Rows without users are matched by their order: then these are the targets of each model.
     """
-    shared, pair = options.pop("negatives") == "shared", options.pop("pair")
-    asked = Asked.of(items, sampled, read, across, shared=shared, **options)
-    with _opened(source, asked, by) as table:
+    asked = replace(asked, by=SOURCE_MODEL)
+    with _opened(sources, asked) as table:
+        if {*COUNTS} <= {*table.kinds}:
+            raise InputError(
+                f"{table.name} must hold ranks or scores to be compared, got counts; count all "
+                "models in one table (by='model'), or load each: RankCounts.load"
+            )
+        reading = _Reading.of(table, asked)
+        if not reading.query.users:
+            targets = reading.targets()
+            return {name: targets[name] for name in sources}
+        found = reading.counts(pair=True)
+        return ModelCounts({name: found[name] for name in sources}, found.between)
+
+
+def read_data_sets(source: Any, asked: Asked, *, across: str) -> dict[str, ModelCounts]:
+    """Count the models of a table for each value of the column ``across``, sorted."""
+    with _opened({"": source}, asked, across) as table:
         if _counted_before(table, asked) is not None:
             raise InputError("across must be a column of ranks, got a table of counts")
-        whole, mine = table, replace(asked, by=by)
-        if table.slow:
-            rows = table.engine.keep("all", f"SELECT * FROM {table.rows}")
-            whole = replace(table, rows=rows, slow=False)
-        names = np.unique(_Reading.of(whole, replace(asked, runs=False)).rows["model"]).tolist()
-        return {name: _Reading.of(whole.only(across, name), mine).counts(pair) for name in names}
+        whole = _Reading.of(table, replace(asked, by=across, runs=False))
+        column, found = whole.query.value("model"), {}
+        for name in np.unique(whole.rows["model"]).tolist():
+            some = f"(SELECT * FROM {table.rows} WHERE {column} = {quoted(name)}) AS t"
+            found[name] = _Reading.of(replace(table, rows=some), asked).counts(pair=True)
+        return found
 
 
-def read_targets(
-    source: Any,
-    *,
-    items: int | None = None,
-    sampled: int | None = None,
-    read: Read = Read(),  # noqa: B008 - frozen
-    replacement: bool = True,
-    filtered: bool = False,
-    negatives: str = "own",
-) -> Targets | ModelCounts:
-    """Read a table target by target; the parameters are those of `read_counts`.
-
-    Saved counts and tables of counts have no targets, and come as they are.
-    """
-    shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
-    asked = Asked.of(items, sampled, read, None, replacement, filtered, shared)
-    if find_spec("duckdb") is None:
-        return read_ranks(source, asked)[""]
-    with _opened(source, asked) as table:
-        before = _counted_before(table, asked)
-        return _Reading.of(table, asked).targets()[""] if before is None else before
+def read_targets(source: Any, asked: Asked) -> Targets:
+    """Read a table target by target."""
+    with _opened({"": source}, asked) as table:
+        return _Reading.of(table, asked).targets()[""]
 
 
-def read_full_ranks(source: Any, *, items: Any = None, rng: Any = 0) -> Targets:
+def read_full_ranks(source: Any, *, items: Any = None) -> Targets:
     """Read ranks in the full catalogue: columns ``rank``, ``user``, ``items``, ``relevance``.
 
-    Half ranks are ties, placed at random. What the ranks must be is left to `unsample.exact`.
+    What the ranks must be is left to `unsample.exact`.
     """
-    asked = Asked.of(items, None, Read(rng=rng), kind="full ranks")
-    with _opened(source, asked) as table:
-        rows = repeated(_Reading.of(table, asked).single())
+    asked = Asked(items, kind="full ranks")
+    with _opened({"": source}, asked) as table:
+        rows = _Reading.of(table, asked).single()
     sizes: Any = asked.given.get("items", rows.get("items"))
     sizes = np.broadcast_to(sizes, len(rows["rank"])).astype(np.int64)
     users, grades = rows.get("user"), rows.get("relevance")
-    return Targets(ranks_of(rows, asked), sizes, sizes - 1, users, False, relevance=grades)
+    return Targets(rows["rank"].astype(np.int64), sizes, sizes - 1, users, False, relevance=grades)
 
 
 def read_pairs(source: Any, *, items: int, columns: Mapping[str, str] | None = None) -> Columns:
     """Read rows of ``user`` and ``item`` (a number from 0 to items - 1), and maybe ``target``."""
-    asked = Asked.of(items, None, Read(columns), kind="negatives")
-    with _opened(source, asked) as table:
+    asked = Asked(items, read=Read(columns), kind="negatives")
+    with _opened({"": source}, asked) as table:
         rows = _Reading.of(table, asked).single()
     return {**rows, "item": rows["item"].astype(np.int64)}
-
-
-def counts_of_partition(frame: Any, **options: Any) -> Any:
-    """Count a part of a table that holds whole users, as a frame of its own kind.
-
-    For ``mapInPandas``, Ray's ``map_batches`` and Dask's ``map_partitions``: the rows of all parts
-    together are a table of counts, which `unsample.estimate` and `unsample.compare` take. The
-    frame is one of pandas or Polars, and the options are those of `read_counts`, without
-    ``filtered`` and ``negatives``.
-    """
-    return type(frame)(as_table(read_counts(frame, pair=True, **options)))
 
 
 # -- what is read ----------------------------------------------------------------------------------
 
 
 @contextmanager
-def _opened(source: Any, asked: Asked, *more: str) -> Iterator[Table]:
-    """Give the columns of a source that may be asked for, as a table."""
+def _opened(sources: Mapping[str, Any], asked: Asked, *more: str) -> Iterator[Table]:
+    """Give the columns of sources that may be asked for, as one table."""
     named = [*(asked.read.columns or {}).values(), *([asked.by] if asked.by else [])]
-    with opened(source, (*ROLES, *MODELS, *COUNTS, "weight", *named, *more)) as table:
+    wanted = (*ROLES, MODEL, "run", "weight", *COUNTS, *named, *more)
+    with opened(sources, wanted) as table:
         yield table
 
 
@@ -213,28 +157,23 @@ class _Reading:
     table: Table
     layout: Layout
     query: Query
-    #: The distinct rows; ``count`` is how many targets each stands for.
+    #: The distinct rows; ``times`` is how often each occurs.
     rows: Columns
 
     @classmethod
     def of(cls, table: Table, asked: Asked) -> _Reading:
         """Check the distinct rows of a table."""
         layout = find_layout(list(table.kinds), table.name, asked, table.hint)
-        engine, rows = table.engine, table.rows
-        columns = dict.fromkeys(layout.columns.values())
-        quoted = ", ".join(map(engine.dialect.name, columns))
-        if table.slow and ("user" in layout or layout.scored):
-            rows = engine.keep("rows", f"SELECT {quoted} FROM {rows}")
         kinds = {role: table.kinds[column] for role, column in layout.columns.items()}
-        query = Query(layout, kinds, engine.dialect, rows)
-        raw = engine.ask(query.distinct())
+        query = Query(layout, kinds, table.engine.dialect, table.rows)
+        raw = table.engine.ask(query.distinct())
         times = raw.pop("times").astype(np.int64)
         if not len(times):
             raise InputError(f"{table.name} has no rows")
         found = checked(raw, times, layout, table.name)
-        found["count"] = times * found.get("count", 1)
-        _notice(found, times, layout, table.name)
-        return cls(table, layout, query, _by_run(found))
+        if MODEL in table.kinds and not (asked.by or asked.kind):
+            _notice_models(table)
+        return cls(table, layout, query, _by_run({**found, "times": times}))
 
     @property
     def asked(self) -> Asked:
@@ -244,7 +183,12 @@ class _Reading:
     def single(self) -> Columns:
         """Return the rows one by one."""
         found = self.table.engine.ask(self.query.plain())
-        return _by_run({role: _plain(role, each, self.layout) for role, each in found.items()})
+        return _by_run(
+            {
+                role: as_names(each) if self.layout.is_name(role) else each.astype(np.float64)
+                for role, each in found.items()
+            }
+        )
 
     def targets(self) -> dict[str, Targets]:
         """Return the targets of each model, one by one."""
@@ -254,23 +198,20 @@ class _Reading:
             name: replace(each, shared=self._shared(each.sampled)) for name, each in found.items()
         }
 
-    def counts(self, pair: bool) -> ModelCounts:
+    def counts(self, *, pair: bool) -> ModelCounts:
         """Return the counts, by the quickest query that tells them; pairs if asked for."""
-        layout, given, items = self.layout, self.asked.given, {}
-        if "user" not in layout and not layout.scored:
-            found = ModelCounts(counts_of(self.rows, layout), {})
+        items: dict[str, ItemCounts] = {}
+        if not self.query.users:
+            found = ModelCounts(counts_of(self.rows, self.asked), {})
         else:
             self._prepare()
-            table = None
-            # Places among all items follow from ranks one by one, and so do those in lists.
-            full = not self.asked.replacement and given.get("sampled") == given.get("items", 0) - 1
-            if not full and not (layout.scored and self.asked.filtered):
-                table = self._counted(pair)
+            table = self._counted(pair)
             if table is None:
                 found = ModelCounts.of_targets(self.targets(), pair=pair)
             else:
                 found = of_table(table, self.asked)
-                items = self._items() if self.asked.shared and "item" in layout else {}
+                shared = self.asked.negatives == "shared" and "item" in self.layout
+                items = self._items() if shared else {}
         models = {
             name: replace(each, shared=items.get(name) or self._shared(each.sampled))
             for name, each in found.items()
@@ -278,17 +219,21 @@ class _Reading:
         return ModelCounts(models, found.between)
 
     def _shared(self, sampled: Any) -> ItemCounts | None:
-        return ItemCounts.without_outcomes(int(np.max(sampled))) if self.asked.shared else None
+        if self.asked.negatives == "own":
+            return None
+        return ItemCounts.without_outcomes(int(np.max(sampled)))
 
     def _counted(self, pair: bool) -> Columns | None:
         """Return the table of counts; None if the targets are needed one by one."""
-        forms: list[list[str] | None] = [None]
-        if not self.layout.scored:
-            self.query = replace(self.query, tied=bool(tied_with(self.rows).any()))
+        asked, forms = self.asked, list[list[str] | None]([None])
+        # Places among all items follow from ranks one by one, and so do those in lists.
+        all_others = asked.given.get("items", 0) - 1
+        full = not asked.replacement and asked.given.get("sampled") == all_others
+        if full or (self.layout.scored and asked.filtered):
+            return None
+        if not self.layout.scored and {*DESIGN} <= asked.given.keys():
             models = np.unique(self.rows["model"]).tolist() if "model" in self.rows else [""]
-            plain = self.layout.rows == "ranks" and "count" not in self.layout
-            one = plain and not self.query.tied and {"items", "sampled"} <= self.asked.given.keys()
-            forms = [models, None] if one and len(models) <= _MOST_COLUMNS else forms
+            forms = [models, None] if len(models) <= _MOST_COLUMNS else forms
         for side_by_side in forms:
             table = self.table.engine.ask(self.query.counts(pair=pair, models=side_by_side))
             if is_complete(table):
@@ -302,13 +247,14 @@ class _Reading:
         if not self.layout.scored or self.query.stored:
             return
         engine, name, told = self.table.engine, self.table.name, self.asked.given.get("sampled")
+        parts = self.query.targets()
         lost = "SELECT who FROM given GROUP BY model, who HAVING MAX(target) = 0 LIMIT 1"
-        for who in engine.ask(self.query.text(lost))["who"]:
+        for who in engine.ask(self.query.text(lost, parts))["who"]:
             raise InputError(
                 f"each user of {name} must have a target, user {str(who)!r} has none; set "
                 f"{self.layout.columns['target']!r} in the row of the target"
             )
-        stored = engine.keep("targets", self.query.text("SELECT * FROM targets"))
+        stored = engine.keep(self.query.text("SELECT * FROM targets", parts))
         self.query = replace(self.query, stored=stored)
         wrong = f"sampled < 1 OR sampled <> {'sampled' if told is None else told}"
         wrong = f"SELECT who, sampled FROM {stored} WHERE {wrong} ORDER BY model, who LIMIT 1"
@@ -351,40 +297,22 @@ class _Reading:
         return found
 
 
-def _plain(role: str, values: Any, layout: Layout) -> Any:
-    """Return checked values as names or numbers."""
-    return as_names(values) if layout.is_name(role) else values.astype(np.float64)
-
-
 def _by_run(rows: Columns) -> Columns:
     """Return rows whose models are told apart by their runs."""
-    rest = {role: values for role, values in rows.items() if role not in ("run", "unasked")}
-    if "run" in rows:
-        joined = [RUN_OF.join(pair) for pair in zip(rows["model"], rows["run"], strict=True)]
-        rest["model"] = np.array(joined, dtype=np.str_)
-    return rest
+    if "run" not in rows:
+        return rows
+    runs = rows.pop("run")
+    joined = [RUN_OF.join(pair) for pair in zip(rows["model"], runs, strict=True)]
+    return rows | {"model": np.array(joined, dtype=np.str_)}
 
 
-def _notice(rows: Columns, times: Any, layout: Layout, name: str) -> None:
-    """Say what is allowed but may not be meant, and refuse ties that are counted as one."""
-    ties = check_ties(layout.asked.read.ties, whole=True)
-    if layout.rows in ("ranks", "comparisons", "full ranks"):
-        tied = tied_with(rows) > 0
-        if ties == "random" and "count" in layout and (rows["count"] > times)[tied].any():
-            raise RankError(
-                f"ties of {name} must stand in rows of their own to be broken at random, got some "
-                "with a count; use ties='optimistic' or 'pessimistic', or a row for each target"
-            )
-        say_halves(int(times[tied].sum()) if "rank" in rows else 0, ties)
-    if "unasked" in rows:
-        column = layout.columns["unasked"]
-        models, place = np.unique(rows["unasked"], return_inverse=True)
-        size = np.bincount(place.reshape(-1), times)
-        if len(models) > 1 and (size == size[0]).all():
-            warnings.warn(
-                f"column {column!r} of {name} has {len(models)} values, each in {size[0]:,.0f} "
-                "rows: the models are pooled as if they were one; to tell them apart, pass "
-                f"by={column!r}",
-                UnsampleWarning,
-                stacklevel=2,
-            )
+def _notice_models(table: Table) -> None:
+    """Warn of several models that nobody asked to tell apart."""
+    column = table.engine.dialect.name(MODEL)
+    (models,) = table.engine.ask(f"SELECT COUNT(DISTINCT {column}) AS n FROM {table.rows}")["n"]
+    if models > 1:
+        text = (
+            f"column {MODEL!r} of {table.name} has {models} values: the models are pooled as if "
+            f"they were one; to tell them apart, pass by={MODEL!r}"
+        )
+        warnings.warn(text, UnsampleWarning, stacklevel=2)

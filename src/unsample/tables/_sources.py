@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import glob
+import itertools
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from unsample._checks import import_extra
 from unsample._files import find_files, is_file
 from unsample.errors import FileError, InputError, UnsampleError
 from unsample.tables._layout import Columns
-from unsample.tables._sql import DIALECTS
+from unsample.tables._sql import DIALECTS, quoted
 
 #: Ending of a name -> its format; other names (``.txt``) leave it to the content.
 _ENDINGS = {
@@ -32,10 +33,8 @@ _MARKS = {b"PAR1": "parquet", b"PK\x03\x04": "npz", b"\x1f\x8b": ".gz", b"\xfd7z
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _BOM = b"\xef\xbb\xbf"
-#: Of more keys in JSON than this, only those that may be asked for are read.
-_FEW_KEYS = 100
-#: The column that names the model of each of several files.
-FILE_MODEL = "unsample_model"
+#: The column that names the model of each of several tables.
+SOURCE_MODEL = "unsample_model"
 _NO_SOURCE = (
     "source must be a path, a list of paths, a mapping of arrays, or a data frame of pandas, "
     "Polars, PyArrow, DuckDB or PySpark, got {}; pass plain sequences of ranks to unsample.estimate"
@@ -50,20 +49,10 @@ class Table:
     engine: DuckDB | Spark
     rows: str
     kinds: Mapping[str, str]
-    #: Whether reading the rows twice is slow, or cannot be done at a time.
-    slow: bool = False
     #: What a missing column may come from.
     hint: str = ""
     #: Counts that were saved in place of rows.
     saved: Columns | None = None
-
-    def only(self, column: str, value: str) -> Table:
-        """Return the rows that have this value, as it is written, in a column."""
-        name, text = self.engine.dialect.name(column), value.replace("'", "''")
-        kind = self.engine.dialect.text
-        same = f"{name} = {text}" if self.kinds[column] == "real" else ""
-        where = same or f"CAST({name} AS {kind}) = '{text}'"
-        return replace(self, rows=f"(SELECT * FROM {self.rows} WHERE {where}) AS t")
 
 
 def is_table(value: object) -> bool:
@@ -79,33 +68,27 @@ def _is_path(value: object) -> bool:
 
 
 @contextmanager
-def opened(source: Any, wanted: Sequence[str]) -> Iterator[Table]:
-    """Give the table that a source stands for; of frames, the columns that are ``wanted``.
+def opened(sources: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[Table]:
+    """Give the table that sources stand for, of which the columns that are ``wanted`` are read.
 
-    What cannot be read is refused in one line, whenever it is found out.
+    Several sources are those of models, which a column then names. What cannot be read is refused
+    in one line, whenever it is found out.
     """
-    if not is_table(source) or type(source).__module__.startswith("dask"):
-        raise InputError(_NO_SOURCE.format(type(source).__name__))
-    files = {"": [source]} if _is_path(source) else {"": source}
-    named = isinstance(source, Mapping) and source and all(map(_is_path, source.values()))
-    if named:
-        files = {str(model): [path] for model, path in source.items()}
+    for source in sources.values():
+        if not is_table(source) or type(source).__module__.startswith("dask"):
+            raise InputError(_NO_SOURCE.format(type(source).__name__))
     with ExitStack() as stack:
-        if type(source).__module__.startswith("pyspark."):
-            yield _of_spark(source, stack)
+        spark = [type(source).__module__.startswith("pyspark.") for source in sources.values()]
+        if any(spark):
+            if not all(spark):
+                raise InputError("tables of models must all be in Spark, or none, got some")
+            yield _of_spark(sources, stack)
             return
-        duck, name, why = DuckDB(stack), "the table", ""
+        duck, name, why = DuckDB(stack), _named(sources), ""
         failures: tuple[type[Exception], ...] = (*DAMAGED, csv.Error, *duck.failures)
         try:
-            if named or isinstance(files[""], list | tuple):
-                paths = [os.fspath(path) for each in files.values() for path in each]
-                name = ", ".join(map(repr, paths)).replace("'-'", "standard input")
-                yield _of_files(duck, name, files, wanted, stack)
-            elif isinstance(source, Mapping):
-                arrays = {str(key): np.asarray(each) for key, each in source.items()}
-                yield _of_arrays(duck, name, arrays)
-            else:
-                yield _of_frame(duck, source, wanted)
+            tables = {m: _table(duck, each, wanted, stack) for m, each in sources.items()}
+            yield _together(duck, tables)
         except UnsampleError:
             raise
         except UnicodeDecodeError:
@@ -116,6 +99,47 @@ def opened(source: Any, wanted: Sequence[str]) -> Iterator[Table]:
         # The engine's own error would keep its connection alive.
         if why:
             raise FileError(why)
+
+
+def _named(sources: Mapping[str, Any]) -> str:
+    """Return what sources are called in messages."""
+    paths = [path for each in sources.values() for path in _paths(each)]
+    return ", ".join(map(repr, paths)).replace("'-'", "standard input") or "the table"
+
+
+def _paths(source: Any) -> list[str]:
+    """Return the paths that a source is; none where it is something else."""
+    held = source if isinstance(source, list | tuple) else [source]
+    return [os.fspath(path) for path in held] if all(map(_is_path, held)) else []
+
+
+def _table(duck: DuckDB, source: Any, wanted: Sequence[str], stack: ExitStack) -> Table:
+    if paths := _paths(source):
+        return _of_files(duck, paths, wanted, stack)
+    if isinstance(source, Mapping):
+        arrays = {str(key): np.asarray(each) for key, each in source.items()}
+        return _of_arrays(duck, "the table", arrays)
+    return _of_frame(duck, source, wanted)
+
+
+def _together(duck: DuckDB, tables: Mapping[str, Table]) -> Table:
+    """Return tables of models as one."""
+    if set(tables) == {""}:
+        return tables[""]
+    for table in tables.values():
+        if table.saved is not None:
+            raise InputError(
+                f"{table.name} must hold ranks to be compared, got saved counts; save the counts "
+                "of all models together, or load each: RankCounts.load"
+            )
+    # A column that a table does not have is empty there, and refused like any other empty cell.
+    rows = " UNION ALL BY NAME ".join(
+        f"SELECT *, {quoted(model)} AS {SOURCE_MODEL} FROM {table.rows}"
+        for model, table in tables.items()
+    )
+    name = ", ".join(dict.fromkeys(table.name for table in tables.values()))
+    hint = next((table.hint for table in tables.values() if table.hint), "")
+    return Table(name, duck, f"({rows}) AS t", duck.kinds(f"({rows})"), hint)
 
 
 def _in_one_line(failure: str) -> str:
@@ -147,6 +171,7 @@ class DuckDB:
             "autoload_known_extensions": False,
         }
         self.failures: tuple[type[Exception], ...] = (duckdb.Error,)
+        self.number = itertools.count()
         self.connection: Any = duckdb.connect(config=config)
         stack.callback(self.close)
         self.connection.execute("SET enable_progress_bar = false")
@@ -161,10 +186,17 @@ class DuckDB:
         found = self.connection.execute(query).fetchnumpy()
         return {name: _with_nulls(each) for name, each in found.items()}
 
-    def keep(self, name: str, query: str) -> str:
+    def keep(self, query: str) -> str:
         """Store a query's result, and return its name."""
-        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE kept_{name} AS {query}")
-        return f"kept_{name}"
+        name = f"kept_{next(self.number)}"
+        self.connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
+        return name
+
+    def register(self, rows: Any) -> str:
+        """Let queries read a frame or arrays, and return their name."""
+        name = f"frame_{next(self.number)}"
+        self.connection.register(name, rows)
+        return name
 
     def kinds(self, rows: str) -> dict[str, str]:
         """Return what kind of values each column of some rows holds."""
@@ -189,9 +221,9 @@ class Spark:
             for place, name in enumerate(found.columns)
         }
 
-    def keep(self, name: str, query: str) -> str:
+    def keep(self, query: str) -> str:
         """Return what stands for a query's result."""
-        return f"({query}) AS {name}"
+        return f"({query}) AS kept"
 
 
 def _with_nulls(values: Any) -> Any:
@@ -213,7 +245,15 @@ def _kind(dtype: str) -> str:
 # -- frames and arrays ---------------------------------------------------------------------------
 
 
-def _of_spark(frame: Any, stack: ExitStack) -> Table:
+def _of_spark(sources: Mapping[str, Any], stack: ExitStack) -> Table:
+    from pyspark.sql.functions import lit
+
+    frame, *others = (
+        each if set(sources) == {""} else each.withColumn(SOURCE_MODEL, lit(model))
+        for model, each in sources.items()
+    )
+    for other in others:
+        frame = frame.unionByName(other, allowMissingColumns=True)
     view = f"unsample_{os.urandom(8).hex()}"
     frame.createOrReplaceTempView(view)
     stack.callback(frame.sparkSession.catalog.dropTempView, view)
@@ -234,17 +274,19 @@ def _of_frame(duck: DuckDB, frame: Any, wanted: Sequence[str]) -> Table:
     elif hasattr(frame, "iloc"):
         frame = frame[there]
     try:
-        duck.connection.register("frame", _Stream(frame))
-        kinds = duck.kinds("frame")
+        rows = duck.register(_Stream(frame))
+        kinds = duck.kinds(rows)
     except Exception as problem:
         if not hasattr(frame, "iloc"):
             raise InputError(_NO_SOURCE.format(type(frame).__name__)) from problem
         # Arrow is not there, or takes no columns of several types.
         return _of_arrays(duck, name, {str(each): frame[each].to_numpy() for each in there})
-    # Others may not give their rows twice at a time.
-    slow = type(frame).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow")
+    if type(frame).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow"):
+        # Others may not give their rows twice at a time.
+        quoted_names = ", ".join(map(duck.dialect.name, there))
+        rows = duck.keep(f"SELECT {quoted_names} FROM {rows}")
     kinds = {str(column): kinds.get(str(column), "") for column in columns}
-    return Table(name, duck, "frame", kinds, slow)
+    return Table(name, duck, rows, kinds)
 
 
 class _Stream:
@@ -271,32 +313,22 @@ def _of_arrays(duck: DuckDB, name: str, arrays: Columns) -> Table:
     (size,) = sizes
     whole = {key: np.broadcast_to(each.reshape(-1), size) for key, each in arrays.items()}
     if size and whole:
-        duck.connection.register("frame", {k: np.ascontiguousarray(v) for k, v in whole.items()})
-        return Table(name, duck, "frame", duck.kinds("frame"))
+        rows = duck.register({key: np.ascontiguousarray(each) for key, each in whole.items()})
+        return Table(name, duck, rows, duck.kinds(rows))
     raise InputError(f"{name} has no rows")
 
 
 # -- files ---------------------------------------------------------------------------------------
 
 
-def _of_files(
-    duck: DuckDB,
-    name: str,
-    sources: Mapping[str, Sequence[Any]],
-    wanted: Sequence[str],
-    stack: ExitStack,
-) -> Table:
-    """Return files as one table; where they are those of models, a column names these."""
-    files = [
-        (model, *file)
-        for model, paths in sources.items()
-        for path in paths
-        for file in _files_of(os.fspath(path), stack)
-    ]
+def _of_files(duck: DuckDB, paths: Sequence[str], wanted: Sequence[str], stack: ExitStack) -> Table:
+    """Return files as one table."""
+    files = [file for path in paths for file in _files_of(path, stack)]
+    name = ", ".join(dict.fromkeys(label for _, label in files))
     kinds: dict[str, str] = {}
-    #: Files that one call reads: of one model and format, and text with one header.
-    alike: dict[tuple[Any, ...], list[str]] = {}
-    for model, path, label in files:
+    #: Files that one call reads: text with one header, or all others.
+    alike: dict[tuple[tuple[str, ...], int], list[str]] = {}
+    for path, label in files:
         kind = _format_of(path, label)
         kinds[kind] = label
         if kind == "npz":
@@ -304,29 +336,29 @@ def _of_files(
                 raise FileError(f"{label} must be read by itself; add up RankCounts")
             with path.open("rb") as stream:
                 return _of_arrays(duck, label, read_arrays(stream, label))
-        header: Any = _header(path, label, kind) if kind in _DELIMITERS else ()
-        place = _without_mark(path, stack) if kind == "json" else path
-        alike.setdefault((model, kind, *header), []).append(_literal(place))
-    if len(kinds) > 1 and len(sources) == 1:
+        header = _header(path, label, kind) if kind in _DELIMITERS else ((), 0)
+        alike.setdefault(header, []).append(quoted(glob.escape(str(path))))
+    if len(kinds) > 1:
         found = " and ".join(f"{file} ({kind})" for kind, file in kinds.items())
         raise FileError(f"{name} must be files of one format, got {found}; name fewer of them")
     parts, hint = [], ""
-    for (model, kind, *header), places in alike.items():
+    for (names, skip), places in alike.items():
         listed = f"[{', '.join(places)}]"
         if kind == "parquet":  # folders such as ``model=A`` give a column
             rows = f"read_parquet({listed}, hive_types_autocast = false, union_by_name = true)"
         elif kind == "json":
-            rows = _json_lines(duck, listed, name, wanted)
+            rows = _json_lines(duck, listed, name)
         else:
-            names, skip = header
             rows, hint = _delimited(listed, names, skip, _DELIMITERS[kind])
-        quoted = model.replace("'", "''")
-        column = f", '{quoted}' AS {FILE_MODEL}" if len(sources) > 1 else ""
-        parts.append(f"SELECT *{column} FROM {rows}")
+        parts.append(f"SELECT * FROM {rows}")
     # A column that a file does not have is empty there, and refused like any other empty cell.
     whole = f"({' UNION ALL BY NAME '.join(parts)}) AS t"
-    name = files[0][2] if len(files) == 1 else name
-    return Table(name, duck, whole, duck.kinds(whole), kinds.keys() != {"parquet"}, hint)
+    found_kinds = duck.kinds(whole)
+    if kind != "parquet":  # text takes long to read, and is read once
+        there = [column for column in found_kinds if column in wanted]
+        if there:
+            whole = duck.keep(f"SELECT {', '.join(map(duck.dialect.name, there))} FROM {whole}")
+    return Table(name, duck, whole, found_kinds, hint)
 
 
 def _files_of(path: str, stack: ExitStack) -> list[tuple[Path, str]]:
@@ -372,11 +404,6 @@ def _format_of(path: Path, name: str) -> str:
     return kind or ("tsv" if b"\t" in first else "csv")
 
 
-def _literal(path: Path) -> str:
-    """Write a path for DuckDB, which takes every name for a pattern."""
-    return "'" + glob.escape(str(path)).replace("'", "''") + "'"
-
-
 def _header(path: Path, name: str, kind: str) -> tuple[tuple[str, ...], int]:
     """Return the names of the columns, and how many lines they take.
 
@@ -408,20 +435,12 @@ def _delimited(listed: str, names: Sequence[str], skip: int, mark: str) -> tuple
     ), hint
 
 
-def _without_mark(path: Path, stack: ExitStack) -> Path:
-    """Return a file without the mark of its encoding, which JSON must not have."""
-    with path.open("rb") as stream:
-        return _spooled(stream, stack) if stream.read(len(_BOM)) == _BOM else path
-
-
-def _json_lines(duck: DuckDB, listed: str, name: str, wanted: Sequence[str]) -> str:
+def _json_lines(duck: DuckDB, listed: str, name: str) -> str:
     """Read an object in each line, all values as text."""
     how = f"{listed}, format = 'newline_delimited'"
     keys = f"SELECT DISTINCT UNNEST(JSON_KEYS(json)) AS key FROM read_json_objects({how})"
     found = sorted(duck.ask(keys)["key"].tolist())
     if not found:
         raise FileError(f"{name} is empty; a table has an object in every line")
-    few = [key for key in found if key in wanted] or found[:1]
-    taken = found if len(found) <= _FEW_KEYS else few
-    columns = ", ".join(f"{DIALECTS['duckdb'].name(key)}: 'VARCHAR'" for key in taken)
+    columns = ", ".join(f"{DIALECTS['duckdb'].name(key)}: 'VARCHAR'" for key in found)
     return f"read_json({how}, records = true, columns = {{{columns}}})"

@@ -1,7 +1,7 @@
 """The query that turns a table into counts, for DuckDB, Spark, BigQuery and Snowflake.
 
-It is made of named parts: ``targets`` (how many items beat each target, how many tie with it),
-``ranked``, ``placed`` (how many targets the user has), and the counts of cells and of pairs.
+It is made of named parts: ``targets`` of scored rows (how many items beat each target, how many tie
+with it), ``ranked``, ``placed`` (how many targets the user has), and the counts of cells and pairs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from unsample.tables._layout import (
 )
 
 #: The columns of a table of counts: cells, and pairs of cells where ``bin`` is not null.
-CELL = ("sampled", "items", "low", "high", "relevant", "place")
+DESIGN = ("sampled", "items")
+CELL = (*DESIGN, "low", "high", "relevant", "place")
 COUNTS = ("model", *CELL, "count", "bin", "other_model", *(f"other_{key}" for key in PAIR_KEYS))
 _NOT_RUN = "-- Made for {}, and not run there when this was tested: try it on a part first.\n"
 
@@ -83,8 +84,7 @@ class Query:
     kinds: Mapping[str, str]
     dialect: Dialect
     table: str
-    #: Whether some target may tie with other items; and where an engine has stored ``targets``.
-    tied: bool = True
+    #: Where an engine has stored ``targets``.
     stored: str = ""
 
     @property
@@ -95,7 +95,7 @@ class Query:
     @property
     def users(self) -> bool:
         """Return whether targets have users."""
-        return "user" in self.layout or self.layout.scored
+        return "user" in self.layout
 
     def _as(self, value: str, kind: str) -> str:
         return f"CAST({value} AS {getattr(self.dialect, kind)})"
@@ -144,44 +144,51 @@ class Query:
         return f"SELECT {_listed(chosen)} FROM {self.table}"
 
     def _given(self, *roles: str) -> str:
-        """Return the values of those roles that there are; ``rank`` and ``count`` are keywords."""
-        inner = {"rank": "position", "count": "times"}
-        kept = {inner.get(role, role): self.value(role) for role in roles if role in self.layout}
+        """Return the values of those roles that there are; ``rank`` is a keyword."""
+        kept = {role: self.value(role) for role in roles if role in self.layout}
+        if "rank" in kept:
+            kept["position"] = kept.pop("rank")
         kept["model"] = self.value("model") if "model" in self.layout else "''"
         if "run" in self.layout:
             kept["model"] = f"CONCAT({kept['model']}, '{RUN_OF}', {self.value('run')})"
         kept["who"] = self.value("user") if "user" in self.layout else "''"
         return f"SELECT {_listed(kept)} FROM {self.table}"
 
-    # -- targets ---------------------------------------------------------------------------------
+    # -- ranks -----------------------------------------------------------------------------------
+
+    def ranked(self) -> dict[str, str]:
+        """Return the parts up to ``ranked``: whose each target is, its design, and its rank."""
+        if self.layout.scored:
+            return self.targets() | {"ranked": self._with_rank(self._rank_of_scores(), "targets")}
+        rank = "position"
+        if self.kinds["rank"] != "whole":
+            # What is not whole has no rank: whoever reads the counts refuses it.
+            rank = self._as("CASE WHEN position = FLOOR(position) THEN position END", "whole")
+        design = {n: self._as(str(self.asked.given.get(n, n)), "whole") for n in DESIGN}
+        given = f"SELECT model, who, position, {_listed(design)} FROM ({{}}) AS g"
+        rows = self._given("rank", *DESIGN)
+        return {"given": given.format(rows), "ranked": self._with_rank(rank, "given")}
+
+    def _with_rank(self, rank: str, rows: str) -> str:
+        found = {"items": self._size(), "low": rank}
+        found |= {"name": "name"} if self.layout.scored else {}
+        return f"SELECT model, who, sampled, {_listed(found)} FROM {rows}"
+
+    def _size(self) -> str:
+        """Return the size of a catalogue, that of a single row on a grid."""
+        if "items" in self.asked.given:
+            return "items"
+        grid = self._as(f"ROUND(EXP(ROUND(LN(items) * {SIZE_STEPS}) / {SIZE_STEPS}))", "whole")
+        kept = f"items <= {SMALL_CATALOGUE}"
+        if not self.asked.replacement:
+            # All of a catalogue keeps its size, and a part never seems to be all.
+            grid, kept = f"GREATEST({grid}, sampled + 2)", f"{kept} OR sampled >= items - 1"
+        return f"CASE WHEN {kept} THEN items ELSE {grid} END"
 
     def targets(self) -> dict[str, str]:
-        """Return the parts up to ``targets``: whose, design, better, tied, times, and names."""
+        """Return the parts that compare each scored target with its user's other items."""
         if self.stored:
             return {"targets": f"SELECT * FROM {self.stored}"}
-        if self.layout.scored:
-            return self._of_scores()
-        found = {"better": "better", "tied": "tied"}
-        if self.layout.rows == "ranks" and self.kinds["rank"] == "whole":
-            found = {"better": "position - 1", "tied": "0"}
-        elif self.layout.rows == "ranks":
-            # What is neither whole nor half has no rank: whoever reads the counts refuses it.
-            half = "CASE WHEN 2 * position = FLOOR(2 * position) THEN FLOOR(position) END"
-            found["better"] = f"{self._as(half, 'whole')} - 1"
-            found["tied"] = "CASE WHEN position > FLOOR(position) THEN 1 ELSE 0 END"
-        found["times"] = self._as("times", "whole") if "count" in self.layout else "1"
-        given = self._given("better", "tied", "sampled", "items", "rank", "count")
-        return {"given": given, "targets": self._targets(**found) + "given"}
-
-    def _targets(self, **found: str) -> str:
-        given = dict(self.asked.given)
-        if self.layout.scored:
-            given.pop("sampled", None)
-        design = {n: self._as(str(given.get(n, n)), "whole") for n in ("sampled", "items")}
-        return f"SELECT model, who, {_listed(design | found)} FROM "
-
-    def _of_scores(self) -> dict[str, str]:
-        """Compare each target with its user's other items."""
         named, keys = "item" in self.layout, ["model", "who"] if "model" in self.layout else ["who"]
         mine = ", ".join(f"a.{key}" for key in keys)
         same = " AND ".join(f"s.{key} = a.{key}" for key in keys)
@@ -197,8 +204,11 @@ class Query:
         kept |= {"level": "MAX(a.score)", "sampled": "SUM(s.other)"}
         for name, sign in (("better", ">"), ("tied", "=")):
             kept[name] = f"SUM(CASE WHEN s.score {sign} a.score THEN s.other ELSE 0 END)"
-        name = "item" if named else self._as("number", "text")
-        same_columns = {each: each for each in ("better", "tied", "level")}
+        found = {
+            "sampled": self._as("sampled", "whole"),
+            "items": self._as(str(self.asked.given.get("items", "items")), "whole"),
+            "name": "item" if named else self._as("number", "text"),
+        }
         model = "" if "model" in self.layout else "'' AS model, "
         return {
             "given": self._given("item", "score", "target", "items"),
@@ -207,66 +217,38 @@ class Query:
             # Its own row is among the others' too, so that no target is lost.
             "compared": f"SELECT {model}{mine}, a.number, {_listed(kept)}\nFROM marked AS s "
             f"JOIN aims AS a ON {same} GROUP BY {mine}, a.number",
-            "targets": self._targets(**same_columns, times="1", name=name) + "compared",
+            "targets": f"SELECT model, who, better, tied, level, {_listed(found)} FROM compared",
         }
 
-    # -- ranks -----------------------------------------------------------------------------------
-
-    def _ranked(self) -> str:
-        """Return targets with their ranks; those with ties at random are placed one by one."""
-        d, ties = self.dialect, self.asked.read.ties
-        if ties != "random" or not self.tied:
-            return self._with_rank("tied" if ties == "pessimistic" else "0", "times", "targets")
-        rows, name = "SELECT * FROM targets WHERE tied > 0", self._as("name", "text")
-        if not self.layout.scored:
-            same = "PARTITION BY model, who, better, tied ORDER BY sampled, items"
-            rows = f"SELECT *, ROW_NUMBER() OVER ({same}) - 1 AS k FROM ({rows}) AS t"
-            parts = [self._as(self._as(part, "whole"), "text") for part in ("better", "tied", "k")]
-            name = ", ':', ".join(parts)
-        hashed = f"CONCAT('{self.asked.seed}|', {self._as('who', 'text')}, '|', {name})"
-        place = f"FLOOR({d.digest.format(hashed)} / 4503599627370496e0 * (tied + 1))"
-        sure = self._with_rank("0", "times", "targets WHERE tied = 0")
-        return f"{sure}\nUNION ALL\n" + self._with_rank(place, "1", f"({rows}) AS r")
-
-    def _with_rank(self, place: str, times: str, rows: str) -> str:
-        plain = place == "0" and self.kinds.get("rank") == "whole"
-        # A cast to wider numbers would cost a tenth of the time.
-        rank = "1 + better" if plain else self._as(f"1 + better + {place}", "whole")
-        found = {"items": self._size(), "times": times, "low": rank, "high": rank}
-        found |= {"name": "name"} if self.layout.scored else {}
-        return f"SELECT model, who, sampled, {_listed(found)} FROM {rows}"
-
-    def _size(self) -> str:
-        """Return the size of a catalogue, that of a single row on a grid."""
-        if "items" in self.asked.given:
-            return "items"
-        grid = self._as(f"ROUND(EXP(ROUND(LN(items) * {SIZE_STEPS}) / {SIZE_STEPS}))", "whole")
-        kept = f"items <= {SMALL_CATALOGUE}"
-        if not self.asked.replacement:
-            # All of a catalogue keeps its size, and a part never seems to be all.
-            grid, kept = f"GREATEST({grid}, sampled + 2)", f"{kept} OR sampled >= items - 1"
-        return f"CASE WHEN {kept} THEN items ELSE {grid} END"
+    def _rank_of_scores(self) -> str:
+        """Return the rank of a target by the tie rule."""
+        ties, d = self.asked.read.ties, self.dialect
+        if ties != "random":
+            return self._as("1 + better + tied" if ties == "pessimistic" else "1 + better", "whole")
+        who, name = self._as("who", "text"), self._as("name", "text")
+        chance = d.digest.format(f"CONCAT('{self.asked.seed}|', {who}, '|', {name})")
+        place = f"FLOOR({chance} / 4503599627370496e0 * (tied + 1))"
+        return self._as(f"1 + better + CASE WHEN tied = 0 THEN 0 ELSE {place} END", "whole")
 
     def _placed(self) -> str:
         """Return ranks with the number of their user's targets."""
         if not self.users:
-            return "SELECT *, 1 AS relevant, 1 AS place FROM ranked WHERE times > 0"
+            return "SELECT *, 1 AS relevant, 1 AS place FROM ranked"
         # Targets in one list hold each other for certain, which a query cannot undo.
-        known = "CASE WHEN u.relevant = 1 THEN r.{0} END" if self.layout.scored else "r.{0}"
-        found = {"low": known.format("low"), "high": known.format("high"), "relevant": "u.relevant"}
+        low = "CASE WHEN u.relevant = 1 THEN r.low END" if self.layout.scored else "r.low"
+        found = {"low": low, "relevant": "u.relevant"}
         found["place"] = "CASE WHEN u.relevant = 1 THEN 1 ELSE 0 END"
         found |= {"name": "r.name"} if self.layout.scored else {}
-        users = "SELECT model, who, SUM(times) AS relevant FROM ranked GROUP BY model, who"
+        users = "SELECT model, who, COUNT(*) AS relevant FROM ranked GROUP BY model, who"
         return (
-            f"SELECT r.model, r.who, r.sampled, r.items, r.times, {_listed(found)}\nFROM ranked "
-            f"AS r JOIN ({users}) AS u ON r.model = u.model AND r.who = u.who WHERE r.times > 0"
+            f"SELECT r.model, r.who, r.sampled, r.items, {_listed(found)}\nFROM ranked AS r "
+            f"JOIN ({users}) AS u ON r.model = u.model AND r.who = u.who"
         )
 
     # -- counts ----------------------------------------------------------------------------------
 
-    def text(self, final: str, **parts: str) -> str:
+    def text(self, final: str, parts: Mapping[str, str]) -> str:
         """Return the query that ends in ``final``."""
-        parts = self.targets() | parts
         named = ",\n".join(f"{name} AS (\n{text})" for name, text in parts.items())
         return f"WITH {named}\n{final}"
 
@@ -278,54 +260,55 @@ class Query:
         """
         if models is not None:
             return self._side_by_side(models, pair)
-        parts = {"ranked": self._ranked(), "placed": self._placed()}
-        keys = ", ".join(CELL)
-        found = self._cells("model", keys, "times") + f"placed GROUP BY model, {keys}"
+        parts = self.ranked() | {"placed": self._placed()}
+        cell = "sampled, items, low, low AS high, relevant, place"
+        found = self._cells("model", cell, "COUNT(*)")
+        found += "placed GROUP BY model, sampled, items, low, relevant, place"
         if self.users:
             keys = "who, model, sampled, items, bin, relevant, place"
-            bins = keys.replace("bin", f"{self._bin('high')} AS bin")
-            parts["binned"] = f"SELECT {bins}, times FROM placed"
-            parts["held"] = f"SELECT {keys}, SUM(times) AS times FROM binned GROUP BY {keys}"
+            bins = keys.replace("bin", f"{self._bin('low')} AS bin")
+            parts["binned"] = f"SELECT {bins} FROM placed"
+            parts["held"] = f"SELECT {keys}, COUNT(*) AS times FROM binned GROUP BY {keys}"
             which = "(a.model = b.model AND a.relevant > 1)" + " OR a.model < b.model" * pair
             first, second = ([f"{side}.{key}" for key in ("model", *PAIR_KEYS)] for side in "ab")
-            found += self._pairs("SUM(a.times * b.times)", first, second)
+            found += _AND + self._pairs("SUM(a.times * b.times)", first, second)
             found += f"held AS a JOIN held AS b ON a.who = b.who AND ({which})\nGROUP BY "
             found += ", ".join(first + second)
-        return self.text(found, **parts)
+        return self.text(found, parts)
 
     def _side_by_side(self, models: Sequence[str], pair: bool) -> str:
         """Count by how often users have which ranks of the models."""
-        names = {f"m{n}": "'" + name.replace("'", "''") + "'" for n, name in enumerate(models)}
+        names = {f"m{n}": quoted(name) for n, name in enumerate(models)}
         ranks = {m: f"MAX(CASE WHEN model = {name} THEN low END)" for m, name in names.items()}
         known = " - ".join(f"CASE WHEN {m} IS NULL THEN 0 ELSE 1 END" for m in names)
         wide = f"SELECT who, COUNT(*) AS n, {_listed(ranks)} FROM ranked GROUP BY who"
         joint = f"SELECT {', '.join(names)}, n - {known} AS more, COUNT(*) AS users FROM wide "
         joint += f"GROUP BY {', '.join(names)}, n"
-        sampled, items = (str(self.asked.given[name]) for name in ("sampled", "items"))
+        sampled, items = (str(self.asked.given[name]) for name in DESIGN)
         found = []
         for m, model in names.items():
             rank = f"CASE WHEN more = 0 THEN {m} END"
             cell = dict(zip(CELL, (sampled, items, rank, rank, "1", "1"), strict=True))
             rows = f"joint WHERE {m} IS NOT NULL GROUP BY {m}, more"
-            found.append(self._cells(model, _listed(cell), "users") + rows)
+            found.append(self._cells(model, _listed(cell), "SUM(users)") + rows)
         for two in combinations(names if pair else (), 2):
             bins = [self._bin(m) for m in two]
             sides = ([names[m], sampled, items, self._bin(m), "1", "1"] for m in two)
             both = " AND ".join(f"{m} IS NOT NULL" for m in two)
             rows = f"joint WHERE {both} GROUP BY {', '.join(bins)}"
-            found.append(self._pairs("SUM(users)", *sides).removeprefix(_AND) + rows)
-        return self.text(_AND.join(found), ranked=self._ranked(), wide=wide, joint=joint)
+            found.append(self._pairs("SUM(users)", *sides) + rows)
+        return self.text(_AND.join(found), self.ranked() | {"wide": wide, "joint": joint})
 
     def _cells(self, model: str, cell: str, times: str) -> str:
         nulls = {n: self._as("NULL", "text" if "model" in n else "whole") for n in COUNTS[8:]}
         count = self.dialect.name("count")
-        return f"SELECT {model} AS model, {cell}, SUM({times}) AS {count}, {_listed(nulls)}\nFROM "
+        return f"SELECT {model} AS model, {cell}, {times} AS {count}, {_listed(nulls)}\nFROM "
 
     def _pairs(self, count: str, first: list[str], second: list[str]) -> str:
         model, sampled, items, low, relevant, place = first
         null = self._as("NULL", "whole")
         cell = [model, sampled, items, null, null, relevant, place, count, low, *second]
-        return f"{_AND}SELECT {', '.join(cell)}\nFROM "
+        return f"SELECT {', '.join(cell)}\nFROM "
 
     def _bin(self, rank: str) -> str:
         """Return the first rank of the bin of a rank."""
@@ -337,17 +320,18 @@ class Query:
         """Return the query for how many targets of each rank each shared item faces and beats."""
         chance = f"MD5(CONCAT('{self.asked.seed}|', CONCAT(s.who, CONCAT('|', s.item))))"
         order = f"PARTITION BY r.model, r.who, r.name ORDER BY s.score DESC, {chance}"
-        parts = replace(self, stored="").targets() | self.targets()
+        parts = replace(self, stored="").targets() | self.ranked()
+        parts["placed"] = self._placed()
         # As many items beat a target as come before its rank.
-        parts |= {"ranked": self._ranked(), "placed": self._placed()} | {
-            "faced": f"SELECT r.*, s.item, ROW_NUMBER() OVER ({order}) AS number FROM placed AS r "
+        parts["faced"] = (
+            f"SELECT r.*, s.item, ROW_NUMBER() OVER ({order}) AS number FROM placed AS r "
             "JOIN marked AS s ON s.model = r.model AND s.who = r.who AND s.other = 1"
-        }
+        )
         keys = "model, sampled, item, low, relevant, place"
         beaten = "SUM(CASE WHEN number < low THEN 1 ELSE 0 END)"
         return self.text(
             f"SELECT {keys}, {beaten} AS beaten, COUNT(*) AS faced FROM faced GROUP BY {keys}",
-            **parts,
+            parts,
         )
 
 
@@ -356,6 +340,11 @@ _AND = "\nUNION ALL\n"
 
 def _listed(values: Mapping[str, str]) -> str:
     return ", ".join(f"{value} AS {name}" for name, value in values.items())
+
+
+def quoted(text: str) -> str:
+    """Return a text as a query has it."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def sql(
@@ -382,7 +371,7 @@ def sql(
         Whether to count pairs too: of two models' ranks of the same user, and of two targets of
         one user. The table then has a column ``user``.
     rows
-        What a row holds: ``"ranks"``, ``"comparisons"`` or ``"scores"``.
+        What a row holds: ``"ranks"`` or ``"scores"``.
     dialect
         ``"duckdb"``, ``"spark"``, ``"bigquery"`` or ``"snowflake"``; the last two are not run by
         the tests.
@@ -395,13 +384,13 @@ def sql(
     replacement, ties, rng
         Whether an item may be sampled twice for a target; the tie rule and its seed.
 
-    >>> print(sql(items=50, sampled=9).splitlines()[-1][-33:])
-    items, low, high, relevant, place
+    >>> print(sql(items=50, sampled=9).splitlines()[-1][-27:])
+    items, low, relevant, place
     """
     needed = COLUMNS[check_choice("rows", rows, ROWS)][0]
     engine = DIALECTS[check_choice("dialect", dialect, tuple(DIALECTS))]
     read = Read(dict(columns or {}), rows, ties, rng)
-    asked = Asked.of(items, sampled, read, by, replacement)
+    asked = Asked(items, sampled, read, by, replacement)
     named = {role: role for role in (*needed, *(["user"] if pair else []))} | dict(columns or {})
     missing = [name for name in ("items", "sampled") if name not in asked.given]
     present = [*named.values(), *missing, *([by] if by else [])]
