@@ -24,10 +24,10 @@ from tests.pages import ITEMS, SAMPLED, sampled_ranks
 from tests.readers import read_counts, read_targets
 from unsample import show as report
 from unsample._archives import read_arrays
+from unsample._rules import printable
 from unsample.adapters import trec
 from unsample.errors import FileError, RankError
 from unsample.evidence import RankCounts
-from unsample.show import printable
 
 SOURCE = Path(unsample.__file__).parent
 

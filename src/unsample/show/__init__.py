@@ -4,12 +4,11 @@
 `plot` and `plot_curve` draw on matplotlib axes, ``ax`` or new ones, and return them.
 """
 
-from unsample._rules import printable
 from unsample.show import _audit as _audit  # registers what an audit says
 from unsample.show import _comparison as _comparison
 from unsample.show import _estimates as _estimates
 from unsample.show import _plan as _plan
-from unsample.show._charts import LineChart, LineView, Series, style
+from unsample.show._charts import LineChart, LineView, Series
 from unsample.show._html import as_html, write_html
 from unsample.show._plots import plot, plot_curve, write_plot
 from unsample.show._sheet import Part, Sheet, sheet
@@ -39,9 +38,7 @@ __all__ = [
     "as_text",
     "plot",
     "plot_curve",
-    "printable",
     "sheet",
-    "style",
     "table_latex",
     "table_markdown",
     "write_html",

@@ -16,8 +16,6 @@ from unsample._checks import FloatArray
 from unsample.show._table import Cell, Ends, Number, Table
 
 _NONE = (math.nan, math.nan)
-#: Styles of the page in the order in which curves take them, the most distinct first.
-_STYLES = (4, 6, 5, 2, 3, 1, 0)
 Role: TypeAlias = Literal["bounds", "interval"]
 
 
@@ -26,7 +24,6 @@ class Series:
     """A curve with a value at each place of its view."""
 
     name: str
-    style: int
     y: FloatArray
 
 
@@ -159,11 +156,6 @@ def intervals_of(table: Table) -> IntervalChart | None:
 
 def _spans(cell: Cell) -> bool:
     return isinstance(cell, Number) and (cell.ends or cell.wider) is not None
-
-
-def style(place: int) -> int:
-    """Return the style of a curve by its place among the curves."""
-    return _STYLES[place % len(_STYLES)]
 
 
 def spec(chart: Chart) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from unsample._checks import IntArray
 from unsample.answers import DEFAULT_LEVEL, Estimates
 from unsample.errors import MetricError
 from unsample.metrics import MetricFamily, Recall
-from unsample.show._charts import Band, Guide, LineChart, LineView, Series, style
+from unsample.show._charts import Band, Guide, LineChart, LineView, Series
 
 _POINTS = 24
 
@@ -56,7 +56,7 @@ def _view(result: Estimates, family: MetricFamily, ks: IntArray) -> LineView | N
         name=family.name,
         y_label=f"{family.name}@K",
         x=tuple(ks.tolist()),
-        series=(Series(found[0].method, style(0), values),),
+        series=(Series(found[0].method, values),),
         bands=tuple(bands),
         guide=Guide(edge, f"N/n = {edge:,.0f}") if 1 < edge < ks[-1] else None,
     )

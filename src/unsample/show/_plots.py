@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
@@ -15,7 +13,7 @@ from unsample._checks import check_choice, check_integer, import_extra
 from unsample._files import write_atomically
 from unsample.answers import Comparison, Estimates, exact
 from unsample.errors import FileError, InputError
-from unsample.show._charts import Chart, IntervalChart, IntervalView, LineChart, LineView, Series
+from unsample.show._charts import Chart, IntervalChart, IntervalView, LineChart, LineView
 from unsample.show._curves import curves_chart
 from unsample.show._sheet import sheet
 
@@ -23,9 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FORMATS = ("pdf", "png", "svg")
-#: Colours by the styles of the pages, as on a light page; the last is that of exact curves.
-_COLOURS = ("#1b1f24", "#5c6670", "#a8327a", "#8a6100", "#1b6ca8", "#007a5a", "#6d4aa3", "#c2410c")
-_NEUTRAL, _EXACT = "#9aa5b1", len(_COLOURS) - 1
+_BLUE, _GREY, _INK = "C0", "#9aa5b1", "#1b1f24"
 
 
 def plot(result: object, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
@@ -62,17 +58,16 @@ def plot_curve(
     chart = curves_chart(result, largest=largest, families=[family])
     if chart is None:
         raise InputError(
-            f"none of {', '.join(result.methods)} gives P(R) that weighs relevant items as "
-            f"{metric} does; try mle, or Recall"
+            f"{result.methods[0]} gives no P(R) that weighs relevant items as {metric} does; "
+            "try mle, or Recall"
         )
+    axes, ks = _draw(chart, 0, ax), chart.views[0].x
     if full_ranks is not None:
-        (view,) = chart.views
-        names = [family @ int(k) for k in view.x]
+        names = [family @ int(k) for k in ks]
         truth = exact(full_ranks, items=result.counts.largest_catalogue, metrics=names)
-        series = Series("exact", _EXACT, np.array([entry.value for entry in truth.entries]))
-        chart = replace(chart, views=(replace(view, series=(*view.series, series)),))
-    axes = _draw(chart, 0, ax)
-    axes.set(xlim=(1, chart.views[0].x[-1]))
+        axes.plot(ks, [entry.value for entry in truth.entries], "--", label="exact")
+        axes.legend(frameon=False)
+    axes.set(xlim=(1, ks[-1]))
     axes.set_ylim(bottom=0)
     return axes
 
@@ -112,15 +107,14 @@ def _draw(chart: Chart, place: int, ax: Axes | None) -> Axes:
 def _draw_lines(chart: LineChart, view: LineView, axes: Any) -> None:
     """Draw bands below, then guides, then curves."""
     for band in view.bands:
-        colour, alpha = (_NEUTRAL, 0.3) if band.role == "bounds" else (_COLOURS[4], 0.4)
+        colour, alpha = (_GREY, 0.3) if band.role == "bounds" else (_BLUE, 0.4)
         axes.fill_between(
             view.x, band.low, band.high, color=colour, alpha=alpha, lw=0, label=band.name
         )
     if view.guide is not None:
         axes.axvline(view.guide.at, color="0.4", lw=0.8, ls=":", label=view.guide.label)
     for series in view.series:
-        style = "--" if series.style == _EXACT else "-"
-        axes.plot(view.x, series.y, color=_COLOURS[series.style], ls=style, label=series.name)
+        axes.plot(view.x, series.y, label=series.name)
     axes.set(xscale="log", xlabel=chart.x_label, ylabel=view.y_label)
     axes.legend(frameon=False)
 
@@ -128,11 +122,11 @@ def _draw_lines(chart: LineChart, view: LineView, axes: Any) -> None:
 def _draw_rows(chart: IntervalChart, view: IntervalView, axes: Any) -> None:
     """Draw rows from top to bottom: lines of two widths, a circle where it is sure."""
     for at, row in enumerate(view.rows):
-        colour = _COLOURS[4] if row.sure or not chart.zero else _NEUTRAL
-        axes.hlines(at, *row.wider, color=_NEUTRAL, lw=1.5, label=chart.wider)
+        colour = _BLUE if row.sure or not chart.zero else _GREY
+        axes.hlines(at, *row.wider, color=_GREY, lw=1.5, label=chart.wider)
         label = chart.sure if row.sure else chart.unsure
         axes.hlines(at, *row.interval, color=colour, lw=6, alpha=0.5, label=label)
-        axes.plot(row.marks, [at] * len(row.marks), "|", color=_COLOURS[0], ms=9)
+        axes.plot(row.marks, [at] * len(row.marks), "|", color=_INK, ms=9)
         axes.plot(row.value, at, "o" if row.sure else "s", color=colour)
     # A dollar sign in a name is not mathematics.
     axes.set_yticks(range(len(view.rows)), [row.label.replace("$", r"\$") for row in view.rows])

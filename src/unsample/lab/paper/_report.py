@@ -21,7 +21,6 @@ from unsample.show import (
     Sheet,
     Table,
     sheet,
-    style,
     table_latex,
     table_markdown,
 )
@@ -105,8 +104,7 @@ def _distributions(tables: Mapping[str, Rows]) -> LineChart:
         curves = grouped(group, "estimator")
         x = tuple(row["rank"] for row in next(iter(curves.values())))
         series = tuple(
-            Series(name, style(place), np.array([row["cdf"] for row in rows]))
-            for place, ((name,), rows) in enumerate(curves.items())
+            Series(name, np.array([row["cdf"] for row in rows])) for (name,), rows in curves.items()
         )
         views.append(LineView(", ".join(names), "share of targets at R or better", x, series))
     return LineChart(

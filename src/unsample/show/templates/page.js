@@ -183,11 +183,17 @@
     return held;
   }
 
+  // Of the style sheet, in the order in which curves take them, the most distinct first.
+  const STYLES = [4, 6, 5, 2, 3, 1, 0];
+
   // --- curves -----------------------------------------------------------------------------------
 
   function lineChart(figure, spec) {
     const held = frame(figure, spec, "Left and right arrow keys read its values.");
     let x = null, y = null, wide = true;
+    for (const one of spec.views) {
+      one.series.forEach((curve, i) => { curve.style = STYLES[i % STYLES.length]; });
+    }
 
     const view = () => spec.views[held.view];
     const bands = () => view().bands.filter((band) => wide || band.role !== "bounds");
