@@ -15,7 +15,6 @@ from unsample._gone import refuses_gone
 from unsample.answers._doubts import beyond_items, drawn_often, on_bounds, on_fits, outside
 from unsample.answers._estimates import (
     AUTO,
-    MEAN,
     Estimate,
     Estimates,
     entry_of,
@@ -24,7 +23,6 @@ from unsample.answers._given import USUAL, Given, library_of, possible_metrics
 from unsample.answers._notes import Note, warn_of
 from unsample.answers._prior import SHIPPED, as_methods, as_prior, prior_kind
 from unsample.answers._result import DEFAULT_METRICS
-from unsample.answers._spread import MeanSpread, certain
 from unsample.bounds import Bounds, DirectMean, MeanError
 from unsample.estimators import CANDIDATES, Estimator, Observed
 from unsample.evidence import RankCounts, Targets
@@ -210,10 +208,8 @@ def _known(
         direct = DirectMean.of(metric, counts)
         values = observed.known_weights([metric])[:, 0] if direct is None else direct.values
         value = counts.scale * float(counts.weight @ values) / float(counts.weight.sum())
-        spread = MeanSpread(value, MeanError.of_cells(values, counts, metric))
-        known = certain(value)
-        entry = Estimate(metric, "", value, MEAN, spread, known, spread.interval(0.95), counts)
-        entries += [replace(entry, method=name) for name in methods]
+        error = MeanError.of_cells(values, counts, metric)
+        entries += [Estimate.of_known(metric, name, value, error, counts) for name in methods]
     return _Part(metrics, entries, {}, [])
 
 

@@ -19,7 +19,7 @@ from unsample.answers._result import (
     or_none,
 )
 from unsample.answers._spread import DirectSpread, MeanSpread, Spread
-from unsample.bounds import Bounds, DirectMean
+from unsample.bounds import Bounds, DirectMean, MeanError
 from unsample.errors import MethodError, MetricError
 from unsample.evidence import RankCounts
 from unsample.law import RankDistribution
@@ -55,6 +55,15 @@ class Estimate:
     posterior: Posterior | None = field(default=None, repr=False)
     #: How the method found its value.
     solver: str = ""
+
+    @classmethod
+    def of_known(
+        cls, metric: Metric, method: str, value: float, error: MeanError, counts: RankCounts
+    ) -> Estimate:
+        """Return a metric of users whose ranks are all known: other users would have another."""
+        spread, own = MeanSpread(value, error), DirectSpread(value, 0.0, value, value)
+        ends = spread.interval(DEFAULT_LEVEL)
+        return cls(metric, method, value, MEAN, spread, own, ends, counts)
 
     def interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True

@@ -16,10 +16,9 @@ from unsample._checks import (
     at_position,
 )
 from unsample.answers._doubts import beyond_items
-from unsample.answers._estimates import MEAN, Estimate, Estimates
+from unsample.answers._estimates import Estimate, Estimates
 from unsample.answers._notes import warn_of
 from unsample.answers._result import DEFAULT_METRICS
-from unsample.answers._spread import MeanSpread, certain
 from unsample.bounds import MeanError
 from unsample.designs import UserValues
 from unsample.errors import DesignError, InputError, RankError
@@ -114,11 +113,8 @@ def exact_targets(
     users = UserValues.of(found, wanted, relevance)
     entries = []
     for place, (metric, mean) in enumerate(zip(wanted, users.means, strict=True)):
-        value = float(mean)
-        spread = MeanSpread(value, MeanError.of(users.totals[:, place], users.weights, metric))
-        limits = spread.interval(0.95)
-        own = certain(value)
-        entries.append(Estimate(metric, NAME, value, MEAN, spread, own, limits, found.counts))
+        error = MeanError.of(users.totals[:, place], users.weights, metric)
+        entries.append(Estimate.of_known(metric, NAME, float(mean), error, found.counts))
     return Estimates(
         tuple(entries),
         found.counts,

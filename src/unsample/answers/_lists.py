@@ -140,8 +140,6 @@ def two_sided(value: float, mean: float, variance: float, third: float) -> float
     """
     from scipy.special import gammainc, gammaincc
 
-    if variance <= 0.0:
-        return 1.0
     shape = 4.0 / max(third / variance**1.5, 1e-6) ** 2
     scale = math.sqrt(variance / shape)
     low, high = (max((value + half - mean) / scale + shape, 0.0) for half in (0.5, -0.5))

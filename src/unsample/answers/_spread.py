@@ -45,8 +45,3 @@ class DirectSpread:
         """Return the ends of the interval."""
         reach = quantile(level, self.freedom) * self.standard_error
         return max(self.value - reach, self.least), min(self.value + reach, self.most)
-
-
-def certain(value: float) -> DirectSpread:
-    """Return a number that is known."""
-    return DirectSpread(value, 0.0, value, value)
