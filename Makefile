@@ -19,7 +19,7 @@ help:  ## this list
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) '.[frames,report]'
+	$(INSTALL) '.[frames,data,report]'
 	@touch $@
 
 $(DEV): $(READY)

@@ -7,7 +7,7 @@ popularity, a random order, and itemKNN in reverse, which meets the weakest item
 scores once; then only the draws differ from run to run. Training takes minutes, so what is needed
 of the scores is kept in out/guided.
 
-The data sets must be at hand (UNSAMPLE_DATA); `synthetic` is a
+The data sets must be at hand (UNSAMPLE_DATA, or `python -m unsample.lab fetch`); `synthetic` is a
 small one that is made here.
 """
 

@@ -75,8 +75,10 @@ def test_trained_ranks_of_several_models_stand_in_one_file(lab, tmp_path, monkey
         lab("train", "ml-1m", "neumf")
 
 
-def test_data_sets_are_listed_with_where_to_get_them(lab, monkeypatch, tmp_path):
+def test_data_sets_are_listed_and_fetched(lab, monkeypatch, tmp_path):
     monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path))
-    out = lab("data")
-    assert out.count("not here") == len(names())
-    assert "  users.dat: https://" in out
+    assert lab("fetch").count("not here") == len(names())
+    monkeypatch.setattr("unsample.lab.datasets.fetch", lambda name: {"users.dat": tmp_path / name})
+    assert lab("fetch", "citeulike-a") == f"{tmp_path / 'citeulike-a'}\n"
+    with pytest.raises(SystemExit):
+        lab("fetch", "ml-2m")

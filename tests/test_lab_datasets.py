@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import lzma
 import re
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unsample._archives import open_plain
-from unsample.errors import FileError, InputError
+from unsample.errors import DownloadError, FileError, InputError
 from unsample.lab import datasets
 from unsample.lab.datasets import (
     Interactions,
@@ -62,9 +67,9 @@ def test_every_record_is_whole(name):
     for file in record.files.values():
         assert re.fullmatch(r"sha256:[0-9a-f]{64}|git-blob:[0-9a-f]{40}", file.checksum)
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", file.name)
+        assert not file.address or file.address.startswith("https://")
         assert file.format == "negatives" or file.format in _load.READERS
-    for file in (*record.sources[0].files, record.test, record.negatives):
-        assert not file or record.files[file].address.startswith("https://")
+    assert all(record.files[wanted].address for wanted in record.wanted)
     used = {file for source in record.sources for file in source.files}
     assert used | {record.test, record.negatives} - {""} == set(record.files)
 
@@ -133,18 +138,110 @@ def test_wrong_content_is_refused_with_both_checksums(monkeypatch, tmp_path, com
     path.write_bytes(compress(b"1 0\n" * 500))
     with pytest.raises(FileError, match=r"expected sha256:53211d82c14ff261.*got sha256:"):
         datasets.load("citeulike-a")
+    with pytest.raises(FileError):
+        datasets.fetch("citeulike-a")
+    assert path.exists(), "a file of the user is never replaced"
     if suffix:
         path.write_bytes(path.read_bytes()[:-12])
         with pytest.raises(FileError, match=r"cannot read .*users\.dat"):
             datasets.load("citeulike-a")
 
 
-def test_what_is_not_here_says_where_to_get_it(monkeypatch, tmp_path):
-    with pytest.raises(FileError, match=r"ml-1m needs ratings\.dat.*get it from https://files\.gr"):
-        datasets.load("ml-1m")
+def test_unsample_data_must_be_a_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(FileError, match="UNSAMPLE_DATA must name a folder"):
         datasets.load("ml-1m")
+
+
+# -- downloads --------------------------------------------------------------------------------
+
+CONTENT = b"".join(b"%d %d\n" % (1, item) for item in range(3_000))
+
+
+@pytest.fixture
+def serve(monkeypatch, tmp_path):
+    """Let a server of our own have one data set of one file, with this body."""
+    pytest.importorskip("pooch")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    site = tmp_path / "site"
+    site.mkdir()
+    handler = partial(SimpleHTTPRequestHandler, directory=site)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+
+    def serve(body, **changes):
+        if body is not None:
+            (site / "users").write_bytes(body)
+        known = {
+            "format": "lists",
+            "address": f"http://127.0.0.1:{server.server_port}/users",
+            "size": len(CONTENT),
+            "checksum": f"sha256:{hashlib.sha256(CONTENT).hexdigest()}",
+        }
+        table = dict.fromkeys(("users", "items", "interactions"), 3_000)
+        table["sources"] = [{"files": ["users.dat"]}]
+        table["files"] = {"users.dat": known | changes}
+        monkeypatch.setattr(_registry, "_tables", lambda: {"toy": table})
+        return tmp_path / "toy" / "users.dat"
+
+    yield serve
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_download_is_verified_kept_and_loaded(serve):
+    blob = hashlib.sha1(b"blob %d\0" % len(CONTENT) + CONTENT).hexdigest()
+    path = serve(CONTENT, checksum=f"git-blob:{blob}")
+    assert len(datasets.load("toy")) == 3_000
+    assert path.read_bytes() == CONTENT
+    serve(b"another one", checksum=f"git-blob:{blob}")
+    assert datasets.fetch("toy") == {"users.dat": path}, "it is not fetched again"
+    assert [each.name for each in path.parent.iterdir()] == ["users.dat"]
+    path.write_bytes(b"bad sectors")
+    with pytest.raises(FileError, match="delete it and download it"):
+        datasets.load("toy")
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.write_text("a file where the folder should be")
+    serve(CONTENT)
+    with pytest.raises(FileError, match="cannot write"):
+        datasets.fetch("toy")
+
+
+def archive(name="toy/users.dat", content=CONTENT) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as contents:
+        contents.writestr(name, content)
+        contents.writestr("../../outside.txt", "never written")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("body", "member", "error", "words"),
+    [
+        (CONTENT[:-1] + b"!", "", FileError, "expected sha256"),
+        (CONTENT * 2, "", FileError, "expected sha256"),
+        (None, "", DownloadError, r"404.*UNSAMPLE_DATA to the folder that holds toy/original/us"),
+        (archive(name="other.dat"), "toy/users.dat", FileError, "that holds toy/users.dat"),
+        (archive(content=CONTENT + b"0"), "toy/users.dat", FileError, "expected sha256"),
+        (archive()[:2000], "toy/users.dat", FileError, "must be a zip archive"),
+    ],
+    ids=["wrong", "too long", "missing", "no member", "too large a member", "truncated"],
+)
+def test_bad_downloads_are_refused_and_not_kept(serve, body, member, error, words):
+    path = serve(body, member=member)
+    with pytest.raises(error, match=words):
+        datasets.load("toy")
+    assert not path.exists()
+
+
+def test_one_member_is_taken_from_an_archive(serve, tmp_path):
+    path = serve(archive(), member="toy/users.dat")
+    assert datasets.fetch("toy") == {"users.dat": path}
+    assert path.read_bytes() == CONTENT
+    assert not list(tmp_path.parent.rglob("outside.txt"))
 
 
 # -- pairs and splits -----------------------------------------------------------------------

@@ -67,7 +67,7 @@ GONE: dict[str, str] = {
     "unsample doctor": "pip list shows what is installed",
     "unsample learn": "use unsample.Prior.learn(...).save(path), and --prior path",
     "unsample bank": "see unsample.lab.bank.load_bank()",
-    "unsample datasets": "use python -m unsample.lab data",
+    "unsample datasets": "use python -m unsample.lab fetch",
     "unsample evaluate": "use unsample.evaluate in Python",
 }
 

@@ -73,6 +73,10 @@ class CheckpointError(FileError):
     """A checkpoint of another evaluation than the one to be continued."""
 
 
+class DownloadError(UnsampleError, OSError):
+    """A public file could not be downloaded; the message says how to provide it by hand."""
+
+
 class SolverError(UnsampleError, RuntimeError):
     """A solver ended without a usable answer."""
 

@@ -1,4 +1,4 @@
-"""The laboratory's own command: ``python -m unsample.lab data|train``."""
+"""The laboratory's own command: ``python -m unsample.lab fetch|train``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from unsample.metrics import NDCG
 def main() -> None:
     """Read the arguments and do what they ask for."""
     parser = argparse.ArgumentParser(prog="python -m unsample.lab", description=__doc__)
-    verbs = parser.add_subparsers(required=True, metavar="data|train")
+    verbs = parser.add_subparsers(required=True, metavar="fetch|train")
 
-    listed = verbs.add_parser("data", help="the data sets, and where to get what is missing")
-    listed.set_defaults(do=_list_data)
+    fetch = verbs.add_parser("fetch", help="download a data set, or list those there are")
+    fetch.add_argument("name", nargs="?", choices=datasets.names())
+    fetch.set_defaults(do=_fetch)
 
     trained = verbs.add_parser("train", help="train a recommender and write its exact ranks")
     trained.add_argument("name", choices=datasets.names())
@@ -32,16 +33,16 @@ def main() -> None:
     chosen.do(chosen)
 
 
-def _list_data(_: argparse.Namespace) -> None:
+def _fetch(chosen: argparse.Namespace) -> None:
+    if chosen.name is not None:
+        for path in datasets.fetch(chosen.name).values():
+            write_out(str(path))
+        return
     for name in datasets.names():
         about, source = datasets.record(name), datasets.at_hand(name)
         sizes = f"{about.users:>7,} users {about.items:>7,} items {about.interactions:>10,} pairs"
         state = "not here" if source is None else "here" if source.complete else "here in part"
         write_out(f"{name:13} {sizes}  {state}")
-        if state != "here":
-            files = dict.fromkeys([*about.sources[0].files, about.test, about.negatives])
-            for file in filter(None, files):
-                write_out(f"  {file}: {about.files[file].address}")
 
 
 def _train(chosen: argparse.Namespace) -> None:

@@ -1,9 +1,10 @@
 """Public data sets of interactions, splits, and bundled ranks.
 
-Set ``UNSAMPLE_DATA`` to a folder with the original files (``NAME/FILE``, plain, ``.xz`` or
-``.gz``); ``python -m unsample.lab data`` says where to get them.
+Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, plain, ``.xz`` or
+``.gz``); what is missing is downloaded into it.
 """
 
+from unsample.lab.datasets._files import fetch
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._load import at_hand, load
 from unsample.lab.datasets._ranks import (
@@ -26,6 +27,7 @@ __all__ = [
     "Interactions",
     "Split",
     "at_hand",
+    "fetch",
     "leave_random_out",
     "load",
     "load_ranks",

@@ -34,10 +34,10 @@ def at_hand(name: str) -> Source | None:
 
 
 def load(name: str) -> Interactions:
-    """Load a public data set from its files on this machine.
+    """Load a public data set, from this machine if it is there, or else from the network.
 
-    Where only a part is there, that part is loaded, with ``complete=False`` and a ``note`` that
-    says which part it is.
+    Where only a part is on this machine, that part is loaded, with ``complete=False`` and a
+    ``note`` that says which part it is; `fetch` gets the whole.
     """
     dataset = record(name)
     source = at_hand(name) or dataset.sources[0]

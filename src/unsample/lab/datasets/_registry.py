@@ -11,15 +11,20 @@ from typing import Any
 
 from unsample._checks import check_choice
 
+#: No file of the registry is larger; where the size is not known, reading stops here.
+_LARGEST_FILE = 1 << 28
+
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a data set: its format, where to get it, and how to know its plain content."""
+    """One file of a data set: its format, its address, and how to know its plain content."""
 
     name: str
     format: str
     checksum: str
-    address: str = "whoever holds a copy"
+    address: str = ""
+    member: str = ""
+    size: int = _LARGEST_FILE
 
     def checksum_of(self, content: bytes) -> str:
         """Return the checksum of ``content``, of the kind that this file is known by."""
@@ -51,6 +56,12 @@ class Record:
     sources: tuple[Source, ...]
     test: str = ""
     negatives: str = ""
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Return the names of the files to download: the best source and the published split."""
+        published = [name for name in (self.test, self.negatives) if name]
+        return tuple(dict.fromkeys((*self.sources[0].files, *published)))
 
 
 def names() -> tuple[str, ...]:
