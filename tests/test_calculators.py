@@ -82,23 +82,16 @@ def test_one_model_is_estimated_and_several_are_compared():
 
 
 @pytest.mark.parametrize(
-    ("calculator", "wrong", "text"),
+    ("wrong", "text"),
     [
-        ("published", {"numbers": ""}, "numbers must be given, such as HR@10"),
-        ("published", {"numbers": "0.71"}, "numbers must be such as HR@10 = 0.710"),
-        ("published", {"numbers": "HR@1 = 0.9, HR@10 = 0.3"}, "numbers"),
-        ("published", {"items": "many"}, "items must be an integer of at least 2"),
-        ("published", {"users": "6e-3"}, "users must be an integer"),
-        ("published", {"candidates": "some"}, "candidates must be one of unseen, all"),
-        ("published", {"metrics": "Recal@10"}, "did you mean Recall"),
-        ("plan", {"users": "500", "error": "150 %"}, "error must be a number in (0, 1)"),
-        ("plan", {"users": "500", "odds": "good"}, "odds must be a finite number"),
+        ({"numbers": ""}, "numbers must be given, such as HR@10"),
+        ({"numbers": "0.71"}, "numbers must be such as HR@10 = 0.710"),
+        ({"items": "many"}, "items must be an integer of at least 2"),
+        ({"metrics": "Recal@10"}, "did you mean Recall"),
     ],
 )
-def test_what_is_wrong_is_said(calculator, wrong, text):
-    problem = ask(calculator, {**PAPER, "users": "1500", **wrong})["problem"]
-    assert text in problem
-    assert "\n" not in problem
+def test_what_is_wrong_is_said(wrong, text):
+    assert text in ask("published", {**PAPER, **wrong})["problem"]
 
 
 @pytest.mark.parametrize(
@@ -106,10 +99,8 @@ def test_what_is_wrong_is_said(calculator, wrong, text):
     [
         ([], "files must be at least one table"),
         ([["a.csv", ""]], "a.csv must have a column rank, got none"),
-        ([["a.csv", "user,place\n1,2"]], "must have a column rank, got user, place"),
         ([["a.csv", "rank\n"]], "got no row"),
         ([["a.csv", "rank\nfirst"]], "got 'first' in line 2"),
-        ([["a.csv", "rank\n40"]], "ranks must be in 1..31"),
         ([["a.csv", "rank\n1"], ["a.tsv", "rank\n1"]], "files must differ in their names"),
     ],
 )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     ),
     option("--margin", "SHARE", "Worse by more than this share: 0.01.", type=float),
     *options.TABLES,
+    options.PLOT,
     examples=(
         "unsample compare ease.csv als.csv --items 3706 --sampled 99 -m NDCG@50",
         "unsample compare EASE=ease.csv VAE=1.csv VAE=2.csv VAE=3.csv --items 3706 --sampled 99",

@@ -53,9 +53,9 @@ def _call(
     *,
     form: str | None,
     html: Path | None,
-    plot: Path | None,
     verbose: bool,
     quiet: bool,
+    plot: Path | None = None,
     **own: object,
 ) -> None:
     """Call a verb, print its result in the form that is asked for, and say its warnings."""

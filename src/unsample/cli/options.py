@@ -56,10 +56,13 @@ EVERY_VERB = (
     flag("--latex", "Print tables for LaTeX (booktabs).", "form", flag_value="latex"),
     flag("--markdown", "Print Markdown.", "form", flag_value="markdown"),
     option("--html", "OUT", "Also write the result as a web page.", callback=_as_output),
-    option("--plot", "OUT", "Also write a plot (svg, pdf or png).", callback=_as_output),
     flag("--verbose", "Print bounds, methods and time too, and where errors come from.", "-v"),
     flag("--quiet", "Print no warnings; errors remain.", "-q"),
 )
+
+
+#: Of verbs whose results have a chart.
+PLOT = option("--plot", "OUT", "Also write a plot (svg, pdf or png).", callback=_as_output)
 
 
 def items(*, required: bool = False) -> click.Option:

@@ -32,6 +32,7 @@ _MODEL = re.compile(r"(?:(?P<name>[^=]+?):)??(?:(?P<sampled>\d+):)?(?P<numbers>[
     options.REPLACEMENT,
     options.flag("--percent", "The values are percentages."),
     option("--runs", "R", "Runs that the numbers are means of.", type=int, default=1),
+    options.PLOT,
     examples=(
         "unsample published HR@10=0.690 NDCG@10=0.412 --items 3706 --sampled 99 --users 6040",
         "unsample published HR@10=69.0 --percent --items 3706 --sampled 99 --users 6040 -m HR@50",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     options.option("--repeats", "B", "Samples of each table cell.", type=int, default=100),
     options.RNG,
     options.option("--out", "DIR", "Folder of the results.", default="reproduction"),
+    options.PLOT,
     options.option("--workers", "W", "Threads.  [default: one on each core]", type=int),
     examples=(
         "unsample reproduce --dataset ml-1m --out reproduction",
