@@ -165,7 +165,6 @@ def test_other_targets_of_the_same_users_are_not_paired(world):
         ({"A": 1}, "map at least two names to their models, got 1 in a dict"),
         ({"A": None, "": None}, "named by text that is not blank, got ''"),
         ({"A": None, 3: None}, "named by text that is not blank, got 3"),
-        ({"A": None, "A ": None}, "names of models must differ, got 'A' twice"),
         ({"A": None, "B": "nonsense"}, r"scorer must be .* got str \(model 'B'\)"),
         (
             {"A": None, "B": (np.ones((150, 2)), np.ones((399, 2)))},

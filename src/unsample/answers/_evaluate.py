@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -154,10 +153,8 @@ def evaluate(
         candidates, grades = candidates.take(kept), grades[kept]
     if not chosen.certifies:
         wanted = _of_samples(chosen, candidates, grades, wanted, metrics is DEFAULT_METRICS)
-    with ExitStack() as stack:
-        how = run or Run()
-        if how.progress is None:
-            how = replace(how, progress=stack.enter_context(terminal_progress("evaluating")))
+    how = run or Run()
+    with terminal_progress("evaluating") as bar:
         each = run_design(
             chosen,
             list(scorers.values()),
@@ -168,7 +165,7 @@ def evaluate(
             rng=seed,
             guide=as_guide(guide, candidates) if chosen.guided else None,
             relevance=grades,
-            how=how,
+            how=replace(how, progress=how.progress or bar),
             names=list(scorers) if several else (),
         )
     # Without ``exclude`` it is not known whether users had seen any items.
@@ -257,8 +254,6 @@ def _as_scorers(models: Mapping[str, Any], items: int) -> dict[str, Scorer]:
     for name, model in models.items():
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"models must be named by text that is not blank, got {name!r}")
-        if name.strip() in {other.strip() for other in found}:
-            raise InputError(f"names of models must differ, got {name.strip()!r} twice")
         try:
             found[name] = as_scorer(model, items)
         except InputError as problem:

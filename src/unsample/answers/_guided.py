@@ -29,10 +29,7 @@ def guided_targets(
     """
     size = len(found.ranks)
     users = np.arange(size) if found.users is None else number_users(found.users, size)
-    ranks = np.asarray(found.ranks)
-    values = OpenValues.of(
-        metrics, ranks, found.notes, users, found.items, relevance, found.filtered
-    )
+    values = OpenValues.of(found, found.notes, metrics, relevance)
     drawn = drawn_users(found.notes, users, found.unknown, values.weights)
     entries = []
     for place, metric in enumerate(metrics):

@@ -25,6 +25,7 @@ from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.bounds import Drawn, DrawnMean, Stratum
 from unsample.designs._findings import Notes, Situation
 from unsample.designs._values import OpenValues
+from unsample.evidence import Targets
 from unsample.metrics import Metric
 
 #: The level of the interval whose half-width is the error.
@@ -177,14 +178,14 @@ def _allocated(total: int, share: FloatArray, sizes: IntArray) -> IntArray:
 
 def _values(now: Situation, metrics: Sequence[Metric], unknown: BoolArray) -> list[OpenValues]:
     """Return what is known of each user's metrics, model by model."""
-    items, given = now.others + 1, (now.relevance, now.filtered)
-    ranks = np.where(unknown, items, 1 + now.beaten)
-    return [
-        OpenValues.of(
-            metrics, ranks[here], now.notes.take(here), now.users[here], items[here], *given
+    items = now.others + 1
+    ranks, found = np.where(unknown, items, 1 + now.beaten), []
+    for here in now.of_models():
+        mine = Targets(
+            ranks[here], items[here], now.others[here], now.users[here], filtered=now.filtered
         )
-        for here in now.of_models()
-    ]
+        found.append(OpenValues.of(mine, now.notes.take(here), metrics, now.relevance))
+    return found
 
 
 @dataclass(frozen=True, eq=False)

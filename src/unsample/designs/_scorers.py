@@ -35,8 +35,8 @@ _KINDS = (
 EXAMPLE = """for example:
     def scorer(users, items):   # two vectors of one length: pair i is users[i] and items[i]
         return (user_factors[users] * item_factors[items]).sum(axis=1)   # a score for each pair"""
-#: Bytes of item factors gathered at a time, and users whose whole rows are made for single pairs.
-_ROOM, _ROWS = 1 << 20, 256
+#: Users whose whole rows are made at a time for single pairs.
+_ROWS = 256
 
 
 class Scorer(ABC):
@@ -157,14 +157,8 @@ class FactorScores(Scorer):
         It does not depend on the other pairs of the call, to the last bit. So items with equal
         factors always tie. (Matrix products do not promise that.)
         """
-        left, right = self.user_factors, self.item_factors
-        scores = np.empty(len(users), dtype=np.result_type(left, right))
-        # Factors are gathered a few at a time, so that they stay in the cache.
-        step = max(1, _ROOM // max(1, right.shape[1] * right.itemsize))
-        for start in range(0, len(users), step):
-            part = slice(start, start + step)
-            np.einsum("pd,pd->p", left[users[part]], right[items[part]], out=scores[part])
-        return scores
+        left, right = self.user_factors[users], self.item_factors[items]
+        return np.asarray(np.einsum("pd,pd->p", left, right))
 
     def _rows(self, users: IntArray, items: int) -> ScoreArray:
         return np.asarray(self.user_factors[users] @ self.item_factors.T)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.designs._findings import Notes
@@ -24,33 +23,26 @@ class UserValues:
 
     @classmethod
     def of(
-        cls, found: Targets, metrics: Iterable[Metric], relevance: FloatArray | None = None
-    ) -> UserValues:
-        """Compute the metrics of each user of some targets."""
-        size = len(found.ranks)
-        users = np.arange(size) if found.users is None else number_users(found.users, size)
-        ranks = np.asarray(found.ranks)
-        return cls.of_ranks(metrics, ranks, users, found.items, relevance, found.filtered)
-
-    @classmethod
-    def of_ranks(
         cls,
+        found: Targets,
         metrics: Iterable[Metric],
-        ranks: IntArray,
-        users: IntArray,
-        items: npt.ArrayLike,
-        relevance: FloatArray | None,
-        filtered: bool,
+        relevance: FloatArray | None = None,
+        ranks: IntArray | None = None,
     ) -> UserValues:
-        """Compute the metrics of each user, or of each target if the others were left out.
+        """Compute the metrics of each user, or sums over targets if the others were left out.
 
-        ``users`` are numbers from 0, one for each of the ``ranks``.
+        The ``ranks`` are those found, or others in their place.
         """
-        unit = np.arange(len(ranks)) if filtered else users
-        values = np.stack(
-            [metric.of_users(ranks, unit, items, relevance) for metric in metrics], axis=1
+        ranks, each = (
+            np.asarray(found.ranks if ranks is None else ranks),
+            np.arange(len(found.ranks)),
         )
-        if not filtered:
+        users = each if found.users is None else number_users(found.users, len(each))
+        unit = each if found.filtered else users
+        values = np.stack(
+            [metric.of_users(ranks, unit, found.items, relevance) for metric in metrics], axis=1
+        )
+        if not found.filtered:
             return cls(values, np.ones(len(values)))
         totals = np.stack([np.bincount(users, column) for column in values.T], axis=1)
         return cls(totals.astype(np.float64), np.bincount(users).astype(np.float64))
@@ -76,28 +68,24 @@ class OpenValues:
     @classmethod
     def of(
         cls,
-        metrics: Iterable[Metric],
-        ranks: IntArray,
+        found: Targets,
         notes: Notes,
-        users: IntArray,
-        items: npt.ArrayLike,
+        metrics: Iterable[Metric],
         relevance: FloatArray | None,
-        filtered: bool,
     ) -> OpenValues:
         """Return values and limits.
 
         The ``notes`` tell which targets were open when users were drawn, and how often they had
-        been beaten. Of the others the ``ranks`` were known as far as the metrics need.
+        been beaten. Of the others the ranks were known as far as the metrics need.
         """
-        still_open = notes.reserved > 0
+        still_open, ranks = notes.reserved > 0, np.asarray(found.ranks)
         best = np.where(still_open, 1 + notes.before, ranks)
-        if not filtered and relevance is None:
-            best = _apart(users, best)
-        last = np.where(still_open, np.asarray(items), ranks)
+        if found.users is not None and not found.filtered and relevance is None:
+            best = _apart(number_users(found.users, len(best)), best)
+        last = np.where(still_open, np.asarray(found.items), ranks)
         wanted = tuple(metrics)
         known, most, least = (
-            UserValues.of_ranks(wanted, some, users, items, relevance, filtered)
-            for some in (ranks, best, last)
+            UserValues.of(found, wanted, relevance, some) for some in (ranks, best, last)
         )
         return cls(known.totals, least.totals, most.totals, known.weights)
 
