@@ -77,7 +77,6 @@ def run(capsys, monkeypatch):
 
     def call(*arguments, stdin: bytes | None = None):
         monkeypatch.setattr(sys, "argv", ["unsample", *map(str, arguments)])
-        monkeypatch.setenv("NO_COLOR", "1")
         monkeypatch.setenv("COLUMNS", "200")
         if stdin is not None:
             fake = io.TextIOWrapper(io.BytesIO(stdin))

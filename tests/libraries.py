@@ -120,19 +120,12 @@ def recbole() -> Names:
 # -- LensKit ---------------------------------------------------------------------------------------
 
 
-def lenskit_lists(lists: dict[int, Any]) -> Any:
-    from lenskit.data import ItemList, ItemListCollection
-
-    named = {user: ItemList(np.asarray(row)) for user, row in lists.items()}
-    return ItemListCollection.from_dict(named, key="user_id")
-
-
 def lenskit() -> Names:
     need_library("lenskit")
     import lenskit.batch
     import pandas as pd
     from lenskit.als import ImplicitMFScorer
-    from lenskit.data import from_interactions_df
+    from lenskit.data import ItemList, ItemListCollection, from_interactions_df
     from lenskit.metrics import Recall, RunAnalysis
     from lenskit.pipeline import topn_pipeline
 
@@ -141,12 +134,13 @@ def lenskit() -> Names:
     pipeline = topn_pipeline(ImplicitMFScorer(embedding_size=16, epochs=5))
     pipeline.train(train)
     rng, seen, known = np.random.default_rng(0), data.matrix().toarray() > 0, np.unique(data.item)
-    lists = {}
+    own, drawn = {}, {}
     for user, item in zip(users.tolist(), items.tolist(), strict=True):
         free = np.setdiff1d(known[~seen[user, known]], [item])
-        lists[user] = np.append(rng.choice(free, SAMPLED, replace=False), item)
-    test = lenskit_lists({u: [i] for u, i in zip(users.tolist(), items.tolist(), strict=True)})
-    scored = lenskit.batch.score(pipeline, lenskit_lists(lists), n_jobs=1)
+        own[user] = ItemList([item])
+        drawn[user] = ItemList(np.append(rng.choice(free, SAMPLED, replace=False), item))
+    test, lists = (ItemListCollection.from_dict(each, key="user_id") for each in (own, drawn))
+    scored = lenskit.batch.score(pipeline, lists, n_jobs=1)
     top = lenskit.batch.recommend(pipeline, users.tolist(), n=50, n_jobs=1)
     analysis = RunAnalysis(Recall(50)).measure(top, test)
     theirs = float(analysis.list_summary().loc["Recall@50", "mean"])
@@ -161,66 +155,55 @@ def lenskit() -> Names:
 # -- PyKEEN ----------------------------------------------------------------------------------------
 
 
-@cache
-def pykeen_graph() -> tuple[Any, Any]:
-    """Return training and test triples: who likes what, by two relations."""
+def pykeen() -> Names:
+    need_library("pykeen")
     import torch
+    from pykeen.evaluation import RankBasedEvaluator, SampledRankBasedEvaluator
+    from pykeen.models import DistMult
+    from pykeen.training import LCWATrainingLoop
     from pykeen.triples import CoreTriplesFactory
 
-    likes = synthetic(200, 300, rng=0)
+    from unsample.adapters import pykeen as adapter
+
+    likes = synthetic(200, 300, rng=0)  # by two relations
     triples = np.stack([likes.user, likes.item % 2, 200 + likes.item], axis=1)
     factory = CoreTriplesFactory(torch.as_tensor(triples), 500, 2)
     train, test = factory.split([0.9, 0.1], random_state=0)
-    return train, test
-
-
-def pykeen_evaluated(model: Any, kind: str = "Sampled", **options: Any) -> tuple[Any, Any]:
-    """Return an evaluator that has evaluated the model, and its results."""
-    import pykeen.evaluation
-
-    train, test = pykeen_graph()
-    random.seed(0)  # with which PyKEEN draws its negatives
-    given = {"clear_on_finalize": False} | options
-    if kind == "Sampled":
-        given |= {"evaluation_factory": test, "additional_filter_triples": train.mapped_triples}
-        given.setdefault("num_negatives", 50)
-    evaluator = getattr(pykeen.evaluation, f"{kind.replace('Full', '')}RankBasedEvaluator")(**given)
-    results = evaluator.evaluate(
-        model, test.mapped_triples, additional_filter_triples=[train.mapped_triples],
-        batch_size=64, use_tqdm=False,
-    )  # fmt: skip
-    return evaluator, results
-
-
-@cache
-def pykeen_model() -> Any:
-    from pykeen.models import DistMult
-    from pykeen.training import LCWATrainingLoop
-
-    train, _ = pykeen_graph()
     model = DistMult(triples_factory=train, embedding_dim=16, random_seed=0)
     loop = LCWATrainingLoop(model=model, triples_factory=train, optimizer_kwargs={"lr": 0.05})
     loop.train(train, num_epochs=5, batch_size=256, use_tqdm=False)
-    return model
-
-
-def pykeen() -> Names:
-    need_library("pykeen")
-    train, test = pykeen_graph()
-    evaluator, _ = pykeen_evaluated(pykeen_model())
-    _, full = pykeen_evaluated(pykeen_model(), "Full")
+    random.seed(0)  # with which PyKEEN draws its negatives
+    known = train.mapped_triples
+    sampled = SampledRankBasedEvaluator(
+        evaluation_factory=test, additional_filter_triples=known, num_negatives=50,
+        clear_on_finalize=False,
+    )  # fmt: skip
+    full = RankBasedEvaluator(clear_on_finalize=False)
+    _, found = (
+        evaluator.evaluate(
+            model, test.mapped_triples, additional_filter_triples=[known], batch_size=64,
+            use_tqdm=False,
+        )
+        for evaluator in (sampled, full)
+    )  # fmt: skip
     theirs = {
-        "Hits@10": float(full.get_metric("tail.realistic.hits@10")),
-        "MRR": float(full.get_metric("tail.realistic.inverse_harmonic_mean_rank")),
+        "Hits@10": float(found.get_metric("tail.realistic.hits@10")),
+        "MRR": float(found.get_metric("tail.realistic.inverse_harmonic_mean_rank")),
     }
 
     def check(names: Names) -> None:
         for metric, value in theirs.items():
             holds(names["result"], metric, value)
+        both = adapter.targets(sampled, known=train, ties="optimistic")
+        for ours, batches in (
+            (both.ranks, [sampled.ranks[side, "optimistic"] for side in ("head", "tail")]),
+            (both.items, [full.num_candidates[side] for side in ("head", "tail")]),
+        ):
+            assert np.array_equal(ours, np.concatenate(list(map(np.concatenate, batches))))
 
     return {
-        "evaluator": evaluator, "train": train, "test": test, "model": pykeen_model(),
-        "theirs": theirs, "check": check,
+        "evaluator": sampled, "train": train, "test": test, "model": model, "theirs": theirs,
+        "check": check,
     }  # fmt: skip
 
 

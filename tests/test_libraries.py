@@ -188,20 +188,6 @@ def test_recbole_loaders_that_do_not_tell_are_refused():
 
 
 @foreign
-def test_pykeen_gives_the_ranks_and_candidates_of_its_own_evaluations():
-    need_library("pykeen")
-    model, (train, _) = libraries.pykeen_model(), libraries.pykeen_graph()
-    evaluator, _ = libraries.pykeen_evaluated(model)
-    full, _ = libraries.pykeen_evaluated(model, "Full")
-    ranked = pykeen.targets(evaluator, known=train, ties="optimistic")
-    sides = ("head", "tail")
-    best = np.concatenate([np.concatenate(evaluator.ranks[side, "optimistic"]) for side in sides])
-    items = np.concatenate([np.concatenate(full.num_candidates[side]) for side in sides])
-    assert np.array_equal(ranked.ranks, best)
-    assert np.array_equal(ranked.items, items)
-
-
-@foreign
 def test_pykeen_models_are_asked_as_those_of_other_graphs():
     names = libraries.pykeen() | {"unsample": unsample}
     exec(sections()["PyKEEN"], names)

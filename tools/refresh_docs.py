@@ -25,7 +25,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -48,24 +47,6 @@ _FENCE = re.compile(r"^```(?P<language>[^`\n]*)\n(?P<body>.*?)^```$", re.MULTILI
 _COMMENT = re.compile(r"<!--.*?-->")
 #: Numbers that are printed with all their digits, and those that are rounding and nothing else.
 _LONG_NUMBER = re.compile(r"\d\.\d{9,}(?:e[-+]\d+)?|\d(?:\.\d+)?e-(?:1[3-9]|[2-9]\d)")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block of a page, and where its body stands."""
-
-    language: str
-    body: str
-    start: int
-    end: int
-
-
-def blocks(text: str) -> list[Block]:
-    """Return the fenced blocks of a page."""
-    return [
-        Block(found["language"].strip(), found["body"], found.start("body"), found.end("body"))
-        for found in _FENCE.finditer(text)
-    ]
 
 
 def alike(one: str, other: str) -> bool:
@@ -96,7 +77,7 @@ def print_of(command: str, folder: Path) -> str:
         contextlib.chdir(folder),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        mock.patch.dict(os.environ, {"NO_COLOR": "1", "COLUMNS": "100"}),
+        mock.patch.dict(os.environ, {"COLUMNS": "100"}),
         mock.patch.object(sys, "argv", [program, *arguments]),
         contextlib.suppress(SystemExit),
     ):
@@ -132,22 +113,23 @@ def _follows(between: str) -> bool:
 
 def refreshed(text: str, page: str, folder: Path) -> str:
     """Return a page with the output that its commands and its code give now, block by block."""
-    replacements: list[tuple[Block, str]] = []
+    replacements: list[tuple[re.Match[str], str]] = []
     names: dict[str, object] = {}
     printed, after = "", -1
-    for block in blocks(text):
-        if block.language == "console":
-            replacements.append((block, with_outputs(block.body, folder)))
-        elif block.language == "text" and _follows(text[after : block.start]):
+    for block in _FENCE.finditer(text):
+        language, body = block["language"].strip(), block["body"]
+        if language == "console":
+            replacements.append((block, with_outputs(body, folder)))
+        elif language == "text" and _follows(text[after : block.start("body")]):
             replacements.append((block, printed))
-        elif block.language == "python" and ">>>" not in block.body:
-            if any(word in page or word in block.body for word in ELSEWHERE):
-                compile(block.body, page, "exec")
+        elif language == "python" and ">>>" not in body:
+            if any(word in page or word in body for word in ELSEWHERE):
+                compile(body, page, "exec")
                 continue
-            printed, after = run_python(block.body, names, page, folder), block.end
+            printed, after = run_python(body, names, page, folder), block.end("body")
     for block, new in reversed(replacements):
-        if not alike(block.body, new):
-            text = text[: block.start] + new + text[block.end :]
+        if not alike(block["body"], new):
+            text = text[: block.start("body")] + new + text[block.end("body") :]
     return text
 
 
