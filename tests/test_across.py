@@ -116,17 +116,15 @@ def test_numbers_agree_with_each_other(result):
             assert math.isclose(pair.value, means[pair.a] - means[pair.b], abs_tol=1e-12)
     for metric in METRICS:
         rows = [row for row in result.standings if row.metric == metric]
-        assert math.isclose(sum(row.place for row in rows), 6.0, rel_tol=1e-9)
         assert math.isclose(sum(row.best_on for row in rows), 4.0, rel_tol=1e-9)
         for row in rows:
             assert row.like_low <= row.low <= row.value <= row.high <= row.like_high
-            assert 1 <= row.place_low <= row.place <= row.place_high <= 3
             others = [name for name in "ABC" if name != row.model]
             beats = [result.difference(row.model, o, metric, like=False).chance for o in others]
             assert row.chance <= min(beats) + 1e-12
 
 
-def test_places_are_those_of_a_normal_law():
+def test_how_often_a_model_is_the_best_is_that_of_a_normal_law():
     values = np.array([[0.3, 0.2], [0.3, 0.31]])
     users = np.stack([np.diag([0.01, 0.01])] * 2)
     about = (parse("NDCG@10"), ("A", "B"))
@@ -135,7 +133,6 @@ def test_places_are_those_of_a_normal_law():
     error = math.sqrt(2 * 0.01 * CAUTION)
     expected = ndtr(0.1 / error) + ndtr(-0.01 / error)
     assert math.isclose(rows["A"].best_on, expected, abs_tol=0.02)
-    assert math.isclose(rows["A"].place, 2 - expected / 2, abs_tol=0.01)
 
 
 @pytest.fixture
@@ -190,7 +187,7 @@ def test_the_spread_of_runs_counts_on_each_data_set(result):
         assert wide.high - wide.low > narrow.high - narrow.low
 
 
-def test_wrong_input_is_refused(result):
+def test_wrong_input_is_refused():
     one = {k: v[ROWS["dataset"] == "tiny"] for k, v in ROWS.items()}
     with pytest.raises(InputError, match=r"dataset must name at least two data sets .* got 1"):
         unsample.compare(one, **OPTIONS)
@@ -201,8 +198,6 @@ def test_wrong_input_is_refused(result):
     sets = {"x": {"A": [1, 2], "B": [1, "z"]}}
     with pytest.raises(InputError, match="x: ranks of B must be"):
         unsample.compare(sets, across="dataset", items=9, sampled=3)
-    with pytest.raises(KeyError, match="no comparison on MRR; there are NDCG@10, Recall@100"):
-        result.winner("MRR")
     with pytest.raises(InputError, match="across must come with a table or a dict of data sets"):
         unsample.compare(np.ones(5), across="dataset")
 
@@ -214,11 +209,7 @@ def test_the_command_takes_a_column(path, run):
     data = json.loads(out)
     assert data["datasets"] == sorted(SIZES)
     assert len(data["cells"]) == 12
-    code, out, err = run("compare", path, *words)
-    assert "data sets like these" in out
     gate = ["--baseline", "A", "--fail-if-worse", "NDCG@10"]
     code, _, err = run("compare", path, *words, *gate)
     assert code == 2
     assert "--across must be left out with --fail-if-worse" in err
-    code, out, err = run("compare", "-", *words, stdin=path.read_bytes())
-    assert code == 0, err

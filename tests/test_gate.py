@@ -7,7 +7,7 @@ import pytest
 
 import unsample
 from unsample.answers import Gate
-from unsample.errors import InputError, UnsampleWarning
+from unsample.errors import UnsampleWarning
 
 DESIGN = {"items": 1000, "sampled": 99, "candidates": "unseen"}
 WORDS = ["--items", 1000, "--sampled", 99, "--candidates", "unseen"]
@@ -34,11 +34,10 @@ def test_it_fails_where_the_chance_passes_the_level(result):
         pair = result.difference(model, "base", "NDCG@10")
         assert gate.chances[model] == pytest.approx(1 - pair.chance, abs=1e-12)
         assert (pair.winner == "base") == (model in gate.worse)
-    line = str(gate)
-    assert line.startswith("Gate failed: chance of a lower NDCG@10 than base's: worse more than 99")
-    assert line.endswith("the gate closes at 95 % for 2 models together.")
-    assert "\n" not in line
-    assert gate.to_dict()["failed"]
+    assert str(gate) == (
+        "Gate failed: chance of a lower NDCG@10 than base's: worse more than 99 %; the gate closes "
+        "at 95 % for 2 models together."
+    )
 
 
 def test_a_margin_is_a_share_of_the_baseline(result):
@@ -46,20 +45,17 @@ def test_a_margin_is_a_share_of_the_baseline(result):
     for margin in (0.0, 0.01, 0.1, 0.5):
         gate = result.gate("Recall@100", baseline="base", margin=margin)
         pair = result.difference("worse", "base", "Recall@100")
-        rng = np.random.default_rng(0)
-        drawn = _draws(pair.reversed() if pair.sign < 0 else pair, rng)
-        drawn = -drawn if pair.sign < 0 else drawn
+        drawn = pair.sign * _draws(pair.law)
         assert gate.chances["worse"] == pytest.approx((drawn < -margin * base).mean(), abs=0.01)
     close = result.gate("Recall@100", baseline="base", margin=0.9)
     assert not close.failed
     assert str(close).startswith("Gate passed: chance of a lower Recall@100 than base's by more")
 
 
-def _draws(pair, rng, size=100_000):
-    """Return the law's difference, drawn from the sum of its parts."""
-    law = pair.law
-    total = law.prior * (5.0 / 3.0) + law.users
-    logs = rng.multivariate_normal(law.mean, total, size=size)
+def _draws(law):
+    """Return the difference, drawn from the sum of its law's parts."""
+    rng, total = np.random.default_rng(0), law.prior * (5.0 / 3.0) + law.users
+    logs = rng.multivariate_normal(law.mean, total, size=100_000)
     return np.exp(logs[:, 0]) - np.exp(logs[:, 1])
 
 
@@ -71,15 +67,6 @@ def test_bounds_that_are_apart_fail_too():
     assert gate.chances == {"new": None}
     assert gate.failed == (found.winner("Recall@500") == "base") == True  # noqa: E712
     assert "new known by bounds alone" in str(gate)
-
-
-def test_wrong_input_is_refused(result):
-    with pytest.raises(InputError, match="baseline must be one of base, same, worse, got 'bse'"):
-        result.gate("NDCG@10", baseline="bse")
-    with pytest.raises(InputError, match=r"margin must be .* got 1"):
-        result.gate("NDCG@10", baseline="base", margin=1)
-    with pytest.raises(KeyError, match="no comparison on MRR"):
-        result.gate("MRR", baseline="base")
 
 
 def test_a_chance_is_never_rounded_up_to_the_level():

@@ -211,7 +211,7 @@ def _means():
             found += [error.population, error.freedom, *error.interval(values[:size].mean(), 0.9)]
     rare = np.where(np.arange(USERS) < 4, 1.0 / full, 1.0)
     error = MeanError.of(rare, np.ones(USERS), AP())
-    return [*found, *error.interval(rare.mean(), 0.95), *holm([0.01, 0.04, 0.02], 5)]
+    return [*found, *error.interval(rare.mean(), 0.95), *holm([0.01, 0.04, 0.02])]
 
 
 PARTS = {

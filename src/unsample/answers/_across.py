@@ -17,11 +17,10 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.answers._comparison import Comparison, listed_briefly, name_of
-from unsample.answers._means import MeanDifference
 from unsample.answers._notes import Note
 from unsample.answers._result import Result
+from unsample.answers._spread import TSpread
 from unsample.answers._verdicts import Difference, find_difference, verdicts, winner_of
-from unsample.bounds import quantile
 from unsample.errors import InputError
 from unsample.metrics import Metric
 from unsample.prior import (
@@ -51,7 +50,7 @@ THESE, LIKE = "these data sets", "data sets like these"
 
 @dataclass(frozen=True)
 class MeanStanding:
-    """One model's mean over data sets, its places, and its chances of being the best."""
+    """One model's mean over data sets, and its chances of being the best."""
 
     metric: str
     model: str
@@ -65,10 +64,6 @@ class MeanStanding:
     chance: float
     #: On how many of the data sets the model is the best, to be expected.
     best_on: float
-    #: The mean place among the models, and its interval for data sets like these.
-    place: float
-    place_low: float
-    place_high: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,41 +152,38 @@ def averaged_over(
     """
     models = tuple(dict.fromkeys(name for each in comparisons.values() for name in each.models))
     said: dict[Note, list[str]] = {}
+    left_out = {name: f"there is no model but {model}" for name, model in alone.items()}
     for name, each in comparisons.items():
         for note in each.notes:
             said.setdefault(note, []).append(name)
-    notes = [Note(note.name, f"{listed_briefly(on)}: {note.text}") for note, on in said.items()]
-    for name, model in alone.items():
-        notes.append(Note("left out", f"means leave out {name}: there is no model but {model}"))
-    whole = list[str]()
-    for name, each in comparisons.items():
         missing = [model for model in models if model not in each.models]
-        bounds = {row.model for row in each.standings if row.source == BOUNDS}
-        why = f"there is no {listed_briefly(missing)}" if missing else ""
-        if bounds and not missing:
-            why = f"{listed_briefly(sorted(bounds))} known by bounds alone"
-        if why:
-            notes.append(Note("left out", f"means leave out {name}: {why} there"))
-        else:
-            whole.append(name)
+        bounds = sorted({row.model for row in each.standings if row.source == BOUNDS})
+        if missing:
+            left_out[name] = f"there is no {listed_briefly(missing)}"
+        elif bounds:
+            left_out[name] = f"{listed_briefly(bounds)} known by bounds alone"
+    notes = [Note(note.name, f"{listed_briefly(on)}: {note.text}") for note, on in said.items()]
+    gaps = [f"means leave out {name}: {why} there" for name, why in left_out.items()]
+    notes += [Note("left out", text) for text in gaps]
+    whole = tuple(name for name in comparisons if name not in left_out)
     if len(whole) < 2:
-        why = "; ".join(note.text for note in notes if note.name == "left out")
         raise InputError(
             f"{across} must name at least two data sets with all models, got {len(whole)}"
-            + (f": {why}; give what is missing, or leave out models" if why else "")
+            + (f": {'; '.join(gaps)}; give what is missing, or leave out models" if gaps else "")
         )
     first = next(iter(comparisons.values()))
-    standings: list[MeanStanding] = []
-    pairs: dict[bool, list[Difference]] = {False: [], True: []}
-    for metric in first.metrics:
-        law = AcrossLaw.of([comparisons[name] for name in whole], metric, models)
-        standings += law.standings(first.level)
-        for like in pairs:
-            pairs[like] += law.differences(first.level, like=like)
+    laws = [AcrossLaw.of([comparisons[name] for name in whole], m, models) for m in first.metrics]
     return Across(
-        across, first.metrics, comparisons, tuple(whole), tuple(standings), tuple(pairs[False]),
-        tuple(pairs[True]), first.level, tuple(notes),
-    )  # fmt: skip
+        across,
+        first.metrics,
+        comparisons,
+        whole,
+        tuple(row for law in laws for row in law.standings(first.level)),
+        tuple(pair for law in laws for pair in law.differences(first.level, like=False)),
+        tuple(pair for law in laws for pair in law.differences(first.level, like=True)),
+        first.level,
+        tuple(notes),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +219,7 @@ class AcrossLaw:
         single, pair = np.max([IN_COMMON[kind] for kind in kinds or {"all"}], axis=0).tolist()
         return cls(metric, names, values, prior, users, (single, pair))
 
-    def mean(self, name: str, other: str | None = None, *, like: bool) -> MeanDifference:
+    def mean(self, name: str, other: str | None = None, *, like: bool) -> TSpread:
         """Return the law of a model's mean, less another's if that is named."""
         count, two = len(self.values), other is not None
         signs = np.array([(each == name) - float(each == other) for each in self.names])
@@ -243,7 +235,7 @@ class AcrossLaw:
         scale, freedom = t_law(0.6 * together.sum() / count**2, chance)
         parts = [runs_apart(values, together + np.diag(users))] if like else []
         parts = [cautious(*part) for part in parts] if two else parts
-        return MeanDifference(float(values.mean()), *with_runs(float(scale), float(freedom), parts))
+        return TSpread(float(values.mean()), *with_runs(float(scale), float(freedom), parts))
 
     def differences(self, level: float, *, like: bool) -> list[Difference]:
         """Return the difference of each two means, and who wins."""
@@ -252,22 +244,20 @@ class AcrossLaw:
 
     def standings(self, level: float) -> list[MeanStanding]:
         """Return the models, the highest mean first."""
-        drawn, size = self._drawn(), len(self.names)
-        places = 1.0 + np.argsort(np.argsort(-drawn, axis=2), axis=2).astype(np.float64)
-        best = best_of(
+        drawn = self._drawn()
+        chances = best_of(
             self.names, drawn.mean(axis=0), lambda a, b: self.mean(a, b, like=False).chance
         )
+        highest = drawn.argmax(axis=2)
         most = math.inf if self.metric.family.unlimited else 1.0
         rows = []
         for at, name in enumerate(self.names):
-            laws = [self.mean(name, like=like) for like in (False, True)]
-            limits = np.clip([law.interval(level) for law in laws], 0.0, most)
-            (low, high), (like_low, like_high) = limits.tolist()
-            ends = (low, high, like_low, like_high)
-            best_on = float((places[:, :, at] == 1.0).mean(axis=1).sum())
-            place = _place(places[:, :, at], level, size)
-            head = (self.metric.name, name, laws[0].value)
-            rows.append(MeanStanding(*head, *ends, best[name], best_on, *place))
+            here, like = (self.mean(name, like=like) for like in (False, True))
+            ends = (np.clip(law.interval(level), 0.0, most).tolist() for law in (here, like))
+            (low, high), (like_low, like_high) = ends
+            best_on = float((highest == at).mean(axis=1).sum())
+            head, tail = (self.metric.name, name, here.value), (chances[name], best_on)
+            rows.append(MeanStanding(*head, low, high, like_low, like_high, *tail))
         return sorted(rows, key=lambda row: -row.value)
 
     def _drawn(self) -> FloatArray:
@@ -277,16 +267,7 @@ class AcrossLaw:
         found = []
         for values, prior, users in zip(self.values, self.prior, self.users, strict=True):
             own, chance = rng.standard_normal((2, *shape))
-            error = (math.sqrt(share) * common + math.sqrt(1.0 - share) * own) @ symmetric_root(
-                prior
-            )
-            found.append(values + error + chance @ symmetric_root(CAUTION * users))
+            parts = math.sqrt(share) * common + math.sqrt(1.0 - share) * own
+            error = parts @ symmetric_root(prior) + chance @ symmetric_root(CAUTION * users)
+            found.append(values + error)
         return np.stack(found)
-
-
-def _place(places: FloatArray, level: float, size: int) -> tuple[float, float, float]:
-    """Return the mean place (of data sets x draws), with its interval for data sets like these."""
-    part = runs_apart(places.mean(axis=1), np.diag(places.var(axis=1)))
-    error, freedom = with_runs(float(places.mean(axis=0).std()), 1e4, [part])
-    mean, reach = float(places.mean()), quantile(level, freedom) * error
-    return mean, max(mean - reach, 1.0), min(mean + reach, float(size))

@@ -18,7 +18,7 @@ from unsample.answers._result import (
     one_or_range,
     or_none,
 )
-from unsample.answers._spread import DirectSpread, MeanSpread, Spread
+from unsample.answers._spread import MeanSpread, Spread, TSpread
 from unsample.bounds import Bounds, DirectMean, MeanError
 from unsample.errors import MethodError, MetricError
 from unsample.evidence import RankCounts
@@ -61,7 +61,7 @@ class Estimate:
         cls, metric: Metric, method: str, value: float, error: MeanError, counts: RankCounts
     ) -> Estimate:
         """Return a metric of users whose ranks are all known: other users would have another."""
-        spread, own = MeanSpread(value, error), DirectSpread(value, 0.0, value, value)
+        spread, own = MeanSpread(value, error), TSpread(value, 0.0)
         ends = spread.interval(DEFAULT_LEVEL)
         return cls(metric, method, value, MEAN, spread, own, ends, counts)
 
@@ -308,7 +308,7 @@ def _of_direct(
     error, own = (direct.error(population=each) for each in (True, False))
     if counts.effective_users < FEWEST_USERS or error is None or own is None:
         return Estimate(metric, "", value, BOUNDS, None, None, limits, counts, posterior)
-    spread, of_these = (DirectSpread(value, each, low, high) for each in (error, own))
+    spread, of_these = (TSpread(value, each, least=low, most=high) for each in (error, own))
     return Estimate(metric, "", value, MEAN, spread, of_these, limits, counts, posterior)
 
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from unsample._checks import check_level
 from unsample.answers._estimates import MEAN, Estimate
-from unsample.answers._means import MeanDifference, MeanLaw
+from unsample.answers._means import MeanLaw
 from unsample.answers._models import Models
 from unsample.answers._published import Published
+from unsample.answers._spread import TSpread
 from unsample.errors import DesignError
 from unsample.metrics import Metric
 from unsample.prior import BOUNDS, PRIOR, Law, LogDifference, Posterior
@@ -54,7 +55,7 @@ class BoundDifference:
 
 #: The law of the models that have one, on one metric; and that of a difference.
 JointLaw = Law | MeanLaw | None
-DifferenceLaw = LogDifference | MeanDifference | BoundDifference
+DifferenceLaw = LogDifference | TSpread | BoundDifference
 
 
 def joint_law(metric: Metric, models: Models, entries: Mapping[str, Estimate]) -> JointLaw:

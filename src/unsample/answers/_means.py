@@ -19,7 +19,7 @@ from unsample._checks import FloatArray
 from unsample.answers._estimates import Estimate
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._models import Models
-from unsample.answers._spread import DirectSpread, MeanSpread
+from unsample.answers._spread import MeanSpread, TSpread
 from unsample.bounds import DirectMean, DrawnError, degrees_of_freedom, quantile
 from unsample.designs import UserValues
 from unsample.estimators import Observed
@@ -44,33 +44,6 @@ from unsample.prior import (
 
 #: An error below this share of the errors of the two models comes from rounding.
 _NO_ERROR = 1e-9
-
-
-@dataclass(frozen=True)
-class MeanDifference:
-    """The difference of two means over users: a t law."""
-
-    value: float
-    error: float
-    freedom: float
-
-    @property
-    def chance(self) -> float:
-        """Return the chance that the difference is positive; one half where nothing varies."""
-        return 1.0 - self.below(0.0)
-
-    def below(self, value: float) -> float:
-        """Return the chance that the difference is less than this."""
-        from scipy.special import stdtr
-
-        if self.error == 0.0:
-            return 0.5 + 0.5 * float(np.sign(value - self.value))
-        return float(stdtr(self.freedom, (value - self.value) / self.error))
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the interval of the difference."""
-        reach = quantile(level, self.freedom) * self.error
-        return self.value - reach, self.value + reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +88,15 @@ class MeanLaw:
         mean, freedom = shares @ self.mean, np.array(degrees)
         return MeanLaw(tuple(runs), mean, covariance, freedom, tuple(between))
 
-    def spread(self, name: str) -> DirectSpread:
+    def spread(self, name: str) -> TSpread:
         """Return the law of one model's mean."""
         at = self.names.index(name)
         scale, freedom = math.sqrt(self.covariance[at, at]), float(self.freedom[at, at])
         error, freedom = with_runs(scale, freedom, self.runs[at : at + 1])
         value = float(self.mean[at])
-        return DirectSpread(value, error, min(value, 0.0), max(value, 1.0), freedom)
+        return TSpread(value, error, freedom, min(value, 0.0), max(value, 1.0))
 
-    def difference(self, a: str, b: str) -> MeanDifference:
+    def difference(self, a: str, b: str) -> TSpread:
         """Return the law of the first model's mean less the second's."""
         i, j = self.names.index(a), self.names.index(b)
         alone = math.sqrt(self.covariance[i, i] + self.covariance[j, j])
@@ -134,7 +107,7 @@ class MeanLaw:
             error = alone
         runs = [cautious(*self.runs[at]) for at in (i, j)] if self.runs else []
         found = with_runs(error * math.sqrt(CAUTION), float(self.freedom[i, j]), runs)
-        return MeanDifference(float(self.mean[i] - self.mean[j]), *found)
+        return TSpread(float(self.mean[i] - self.mean[j]), *found)
 
     def best(self) -> dict[str, float]:
         """Return each model's chance of being the best."""
@@ -221,8 +194,8 @@ def _correlation(product: float, *variances: float) -> float:
 def _error(entry: Estimate) -> float:
     """Return the standard error of a mean; where nothing varies, as its interval has it."""
     spread = entry.spread
-    if isinstance(spread, DirectSpread):
-        return spread.standard_error
+    if isinstance(spread, TSpread):
+        return spread.error
     error = spread.error.population if isinstance(spread, MeanSpread) else 0.0
     if not error > 0.0:
         low, high = entry.interval()

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from unsample.bounds import DrawnError, MeanError, quantile
 
 
@@ -32,16 +34,29 @@ class MeanSpread:
 
 
 @dataclass(frozen=True)
-class DirectSpread:
-    """An unbiased mean of sampled ranks, or a mean of runs, between two limits."""
+class TSpread:
+    """A t law, between two limits: of an unbiased mean, a mean of runs, a difference of means."""
 
     value: float
-    standard_error: float
-    least: float
-    most: float
+    error: float
     freedom: float = math.inf
+    least: float = -math.inf
+    most: float = math.inf
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends of the interval."""
-        reach = quantile(level, self.freedom) * self.standard_error
+        reach = quantile(level, self.freedom) * self.error
         return max(self.value - reach, self.least), min(self.value + reach, self.most)
+
+    @property
+    def chance(self) -> float:
+        """Return the chance to be positive; one half where nothing varies and there is nothing."""
+        return 1.0 - self.below(0.0)
+
+    def below(self, value: float) -> float:
+        """Return the chance to be less than this."""
+        from scipy.special import stdtr
+
+        if self.error == 0.0:
+            return 0.5 + 0.5 * float(np.sign(value - self.value))
+        return float(stdtr(self.freedom, (value - self.value) / self.error))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unsample._checks import check_level
-from unsample.answers._laws import BoundDifference, DifferenceLaw
+from unsample.answers._laws import DifferenceLaw
 from unsample.answers._result import DEFAULT_LEVEL
 from unsample.bounds import holm
 from unsample.errors import InputError
@@ -84,17 +84,17 @@ def verdicts(
     A verdict is a chance so near to 0 or 1 that, by Holm's steps over the pairs, all verdicts on
     the metric are right with a chance of ``level``.
     """
-    doubts = holm([doubt_of(law.chance) for _, _, law in pairs])
+    chances = [None if math.isnan(law.chance) else law.chance for _, _, law in pairs]
+    doubts = holm([1.0 if each is None else min(each, 1.0 - each) for each in chances])
     found = []
-    for (a, b, law), doubt in zip(pairs, doubts, strict=True):
+    for (a, b, law), chance, doubt in zip(pairs, chances, doubts, strict=True):
         low, high = law.interval(two_sided(level))
         winner = None
-        if isinstance(law, BoundDifference):
+        if chance is None:
             ends = law.interval(two_sided(strictest(level, len(pairs))))
             winner = a if ends[0] > 0 else b if ends[1] < 0 else None
         elif doubt <= 1.0 - level:
-            winner = a if law.chance > 0.5 else b
-        chance = None if math.isnan(law.chance) else law.chance
+            winner = a if chance > 0.5 else b
         found.append(Difference(metric, a, b, law.value, low, high, chance, winner, law))
     return found
 
@@ -111,11 +111,6 @@ def winner_of(pairs: Iterable[Difference], metric: str, models: int) -> str | No
     """Return which of so many models beats every other, or None if none does."""
     won = Counter(pair.winner for pair in pairs if pair.metric == metric)
     return next((model for model in won if model and won[model] == models - 1), None)
-
-
-def doubt_of(chance: float) -> float:
-    """Return the chance that the model that seems better is not."""
-    return 1.0 if math.isnan(chance) else min(chance, 1.0 - chance)
 
 
 def strictest(level: float, pairs: int) -> float:

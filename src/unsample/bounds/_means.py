@@ -122,19 +122,14 @@ def degrees_of_freedom(deviations: FloatArray, times: FloatArray | IntArray | No
     return 2.0 / max(kurtosis, 2.0 / max(count - 1, 1))
 
 
-def holm(p_values: Sequence[float], family: int | None = None) -> list[float]:
+def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values corrected for their number, by Holm's steps.
-
-    ``family`` is how many might have been tested. The steps also hold for a part of a family: when
-    the first true hypothesis is rejected, those before it were false, so at most the rest of the
-    family can be true.
 
     >>> holm([0.01, 0.04, 0.02])
     [0.03, 0.04, 0.04]
     """
-    size = len(p_values) if family is None else family
     found, largest = list(p_values), 0.0
     for position, place in enumerate(sorted(range(len(found)), key=lambda each: p_values[each])):
-        largest = max(largest, min(1.0, (size - position) * p_values[place]))
+        largest = max(largest, min(1.0, (len(found) - position) * p_values[place]))
         found[place] = largest
     return found

@@ -20,7 +20,7 @@ from unsample.evidence._cells import WHOLE, DesignCells, rank_hint, refuse_joint
 from unsample.evidence._columns import distinct_rows
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._lists import rank_in_lists
-from unsample.evidence._means import covariance_of_means, on_pair_cells, variance_of_mean
+from unsample.evidence._means import on_pair_cells, variance_of_mean
 from unsample.evidence._models import ModelCounts
 from unsample.evidence._pairs import (
     PAIR_KEYS,
@@ -61,7 +61,6 @@ __all__ = [
     "Targets",
     "TieRule",
     "check_ties",
-    "covariance_of_means",
     "deviations_of_mean",
     "distinct_rows",
     "distinct_users",

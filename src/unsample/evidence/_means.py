@@ -1,4 +1,4 @@
-"""Means over users: their variances and covariances, by pairs of targets of the same user."""
+"""Means over users: what targets add, and variances, by pairs of targets of the same user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray
 from unsample.evidence._columns import distinct_rows
 from unsample.evidence._counts import RankCounts
-from unsample.evidence._pairs import PairCounts, pair_keys, shares_in
+from unsample.evidence._pairs import pair_keys, shares_in
 from unsample.metrics import AUC
 
 
@@ -46,10 +46,3 @@ def variance_of_mean(counts: RankCounts, scores: FloatArray) -> float:
     total = float(counts.weight.sum())
     deviations = scores - counts.weight @ scores / total
     return counts.scale**2 * float(counts.weight_squared @ deviations**2) / total**2
-
-
-def covariance_of_means(
-    one: tuple[RankCounts, FloatArray], other: tuple[RankCounts, FloatArray], both: PairCounts
-) -> float:
-    """Return the covariance of two models' means, given pairs of targets of one user."""
-    return both.inner(*(on_pair_cells(*each, both.keys) for each in (one, other)))

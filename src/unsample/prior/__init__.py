@@ -52,18 +52,14 @@ from unsample.prior._law import (
     LogDifference,
     LogSpread,
     best_of,
-    cautious,
-    draws_of_runs,
-    runs_apart,
     symmetric_root,
     t_law,
-    variance_of_runs,
-    with_runs,
 )
 from unsample.prior._learn import Gaussian, History, Learned
 from unsample.prior._numbers import Numbers
 from unsample.prior._posterior import FEWEST_USERS, Posterior
 from unsample.prior._prior import KINDS, Prior, shipped
+from unsample.prior._runs import cautious, draws_of_runs, runs_apart, variance_of_runs, with_runs
 
 __all__ = [
     "ALONE",

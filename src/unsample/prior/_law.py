@@ -8,16 +8,14 @@ interval of a metric that the sample shows is that of a mean.
 A chance of 95 % is an end of a two-sided 90 % interval. Two equal models would have one in one of
 ten trials. So the users' part counts (1.96/1.645)^2 times in comparisons: one in twenty.
 
-Of several runs of a model, `Law.averaged` gives the law of their mean, and the spread of the runs
-is a part of it, with as many degrees of freedom as there are runs, less one. Squared ends of such
-parts are added (Banerjee, Sankhya 1960), which holds the level whatever their true shares are.
+Of several runs of a model, `Law.averaged` gives the law of their mean, of which the spread of the
+runs is a part.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,6 +24,7 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, check_choice, check_level
 from unsample.bounds import quantile
+from unsample.prior._runs import cautious, draws_of_runs, runs_apart, variance_of_runs, with_runs
 
 #: Degrees of freedom of the prior's part.
 FREEDOM = 5.0
@@ -33,8 +32,6 @@ FREEDOM = 5.0
 CAUTION = (1.959964 / 1.644854) ** 2
 #: Points for differences, and draws for the chance of being the best.
 _NODES, DRAWS = 400, 1 << 14
-#: Where the ends of a sum of t laws are those of one t law.
-_ENDS = (0.95, 0.995)
 #: The name of a model that came without one, and where intervals come from.
 ALONE, PRIOR, BOUNDS = "model", "prior", "bounds"
 
@@ -261,61 +258,6 @@ def t_law(prior: npt.ArrayLike, users: npt.ArrayLike) -> tuple[FloatArray, Float
     return np.sqrt(total * (freedom - 2.0) / freedom), np.asarray(freedom)
 
 
-def runs_apart(values: FloatArray, users: FloatArray) -> tuple[float, float]:
-    """Return what the spread of runs adds to the error of their mean: squared scale and freedom.
-
-    ``users`` is the covariance that users give the runs, and is counted already. The spread shows
-    the part of it that runs do not have in common once more; that much is taken off, but never more
-    than leaves the end of an interval where the spread alone puts it.
-    """
-    from scipy.special import stdtrit
-
-    count = len(values)
-    if count < 2:
-        return 0.0, 1.0
-    alone = float(np.trace(users)) / count
-    alone -= (float(users.sum()) - float(np.trace(users))) / (count * (count - 1))
-    few = (float(stdtrit(count - 1, 0.975)) / 1.959964) ** 2
-    spread = float(np.var(values, ddof=1))
-    return max(spread - max(alone, 0.0) / few, 0.0) / count, count - 1.0
-
-
-def cautious(square: float, freedom: float) -> tuple[float, float]:
-    """Return a part of a t law as it counts in comparisons: as `CAUTION`, with few degrees."""
-    from scipy.special import stdtrit
-
-    return square * float(stdtrit(freedom, 0.975) / stdtrit(freedom, 0.95)) ** 2, freedom
-
-
-def with_runs(
-    scale: float, freedom: float, runs: Iterable[tuple[float, float]]
-) -> tuple[float, float]:
-    """Return scale and freedom of a t law to which the parts of runs are added."""
-    from scipy.special import stdtrit
-
-    parts = [(square, nu) for square, nu in runs if square > 0.0]
-    if not parts:
-        return scale, freedom
-    parts.append((scale**2, freedom))
-    near, far = (
-        math.sqrt(sum(square * float(stdtrit(nu, end)) ** 2 for square, nu in parts))
-        for end in _ENDS
-    )
-    # Of a t law, the further the ends are from each other, the fewer degrees of freedom.
-    degrees, ratios = _ratios()
-    joined = float(np.interp(-far / near, -ratios, degrees))
-    return near / float(stdtrit(joined, _ENDS[0])), joined
-
-
-@lru_cache(maxsize=1)
-def _ratios() -> tuple[FloatArray, FloatArray]:
-    """Return degrees of freedom, and how far apart the ends of such t laws are."""
-    from scipy.special import stdtrit
-
-    degrees = np.geomspace(1.0, 1e5, 2_000)
-    return degrees, np.asarray(stdtrit(degrees, _ENDS[1]) / stdtrit(degrees, _ENDS[0]))
-
-
 def best_of(
     names: Sequence[str], drawn: FloatArray, chance: Callable[[str, str], float]
 ) -> dict[str, float]:
@@ -338,22 +280,6 @@ def symmetric_root(covariance: FloatArray) -> FloatArray:
     """Return the root that is the same on every machine; signs of eigenvectors are not."""
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
-
-
-def draws_of_runs(
-    runs: Sequence[tuple[float, float]], shape: tuple[int, int], rng: np.random.Generator
-) -> FloatArray:
-    """Return draws of what the spread of each model's runs adds in comparisons."""
-    found = np.zeros(shape)
-    for at, (square, freedom) in enumerate(itertools.starmap(cautious, runs)):
-        found[:, at] = math.sqrt(square) * rng.standard_t(freedom, size=len(found))
-    return found
-
-
-def variance_of_runs(runs: Sequence[tuple[float, float]], size: int) -> FloatArray:
-    """Return what runs add to the covariance of so many models, where all else is normal."""
-    found = [square * (quantile(0.95, nu) / quantile(0.95)) ** 2 for square, nu in runs]
-    return np.diag(found or np.zeros(size))
 
 
 @lru_cache(maxsize=64)
