@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from _pytest.doctest import DoctestModule
+from hypothesis import settings
 
 from tests.promises import Table, ledger
 from unsample.__main__ import main
@@ -17,6 +18,10 @@ from unsample.lab.__main__ import main as laboratory
 from unsample.law import Law
 
 __all__ = ["ledger"]
+
+# How long an example takes depends on what else a machine does.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 import unsample
 from tests import adversary, reference
-from unsample.bounds import Bounds, extremes, least_value
+from unsample.bounds import Bounds, MeanError, extremes, least_value
 from unsample.bounds._limits import clopper_pearson, hoeffding, quantile
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankGrid
@@ -92,6 +92,14 @@ def test_limits_of_a_share_are_those_of_the_books(hits, users):
         for end in (least, most):
             inside = stats.entropy([hits / users, 1 - hits / users], [end, 1 - end])
             assert inside * users == pytest.approx(-math.log(0.025), rel=1e-6)
+
+
+def test_where_nearly_all_users_have_one_value_as_many_others_as_a_share_allows_could_differ():
+    values = np.where(np.arange(300) < 3, 1.0, 0.5)
+    error = MeanError.of(values, np.ones(300), parse("AP"))
+    book = stats.binomtest(3, 300).proportion_ci(0.95, method="exact")
+    ends = 0.5 * (1 - book.high), 0.5 + 0.5 * book.high
+    assert error.interval(float(values.mean()), 0.95) == pytest.approx(ends, rel=1e-9)
 
 
 def test_quantiles_are_those_of_the_books():

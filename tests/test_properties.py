@@ -29,7 +29,7 @@ EFFORT = int(os.environ.get("UNSAMPLE_EFFORT", "1"))
 
 def thorough(examples: int):
     """Return settings with so many examples, times the effort."""
-    return settings(max_examples=examples * EFFORT, deadline=None, derandomize=EFFORT == 1)
+    return settings(max_examples=examples * EFFORT, derandomize=EFFORT == 1)
 
 
 # -- the laws of a sampled rank -------------------------------------------------------------------
