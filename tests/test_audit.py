@@ -56,9 +56,8 @@ def test_few_lists_of_few_items_are_refuted_as_rarely_as_stated(replacement, lis
 
 
 @pytest.mark.parametrize("replacement", [True, False])
-@pytest.mark.parametrize("seen", [True, False])
-def test_good_negatives_are_not_accused(replacement, seen):
-    sampler = Sampler(lists=100, sampled=20, items=300, replacement=replacement, seen=seen)
+def test_good_negatives_are_not_accused(replacement):
+    sampler = Sampler(lists=100, sampled=20, items=300, replacement=replacement, seen=True)
     assert sum(bool(sampler.wrong(result)) for result in audits(sampler, 40, seed=0)) <= 5
 
 
@@ -124,10 +123,7 @@ def _kept(rng):
             DEFECTS["one list"][0],
             'items=600, sampled=30, negatives="shared"',
         ),
-        (
-            DEFECTS["batches"][0],
-            'items=600, sampled=30, replacement=False, negatives="shared"',
-        ),
+        (DEFECTS["batches"][0], 'items=600, sampled=30, replacement=False, negatives="shared"'),
     ],
 )
 def test_the_call_can_be_made(make, options):
@@ -189,10 +185,8 @@ LISTS = np.arange(20).reshape(4, 5)
 @pytest.mark.parametrize(
     ("negatives", "options", "message"),
     [
-        (LISTS - 1, {}, r"negatives must hold item numbers from 0 to 19 \(items - 1\), got -1"),
         (LISTS + 1, {}, "got 20; subtract 1 if yours start at 1"),
         (LISTS + 0.5, {}, "whole numbers, got 0.5 at position 1"),
-        ([[1, 2], ["a"]], {}, "negatives must be integers"),
         ([1, 2, 3], {}, "got a list whose rows are no lists"),
         (5.0, {}, "got a float"),
         (np.zeros((0, 5), int), {}, "at least one item, got none"),
