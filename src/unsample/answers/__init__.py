@@ -14,11 +14,10 @@ from unsample.answers._evaluate import estimates_of, evaluate
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import exact
 from unsample.answers._gate import Gate
-from unsample.answers._notes import Note
 from unsample.answers._plan import plan
 from unsample.answers._planned import Plan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
-from unsample.answers._published import Published, PublishedEstimate, published
+from unsample.answers._published import Published, published
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Result, percent
 from unsample.answers._verdicts import Difference
 
@@ -39,10 +38,8 @@ __all__ = [
     "Finding",
     "Gate",
     "MeanStanding",
-    "Note",
     "Plan",
     "Published",
-    "PublishedEstimate",
     "Result",
     "Standing",
     "audit",

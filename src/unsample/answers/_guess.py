@@ -13,7 +13,6 @@ from unsample.law import Law, RankDistribution, RankGrid, mean_over
 _SINGLE_CELLS, _CELL_RATIO = 64, 0.03
 #: The steepest power law that is tried.
 _STEEPEST = 4.0
-_BISECTIONS = 60
 #: The guess if nothing is known.
 _DEFAULT_RECALL = 0.1
 
@@ -23,6 +22,8 @@ def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistributio
 
     By default the recall is 0.1, or, if that is more, what two random lists of K items find.
     """
+    from scipy.optimize import brentq
+
     if k >= items:
         raise InputError(
             f"K must be below items = {items} where no pilot is given, got {k}: Recall@{k} is 1 "
@@ -46,12 +47,9 @@ def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistributio
             f"R^0 to R^-{_STEEPEST:g} give at K = {k} of {items} items, got {recall:g}; or give a "
             "pilot instead"
         )
-    low, high = 0.0, _STEEPEST
-    for _ in range(_BISECTIONS):
-        exponent = (low + high) / 2.0
-        low, high = (exponent, high) if at_top(exponent) < recall else (low, exponent)
-    text = f"P(R) falls as R^-{high:.2f}, so that Recall@{k} is {recall:.4g}"
-    return RankDistribution(grid, mass(high)), text
+    exponent = brentq(lambda each: at_top(each) - recall, 0.0, _STEEPEST, xtol=1e-12)
+    text = f"P(R) falls as R^-{exponent:.2f}, so that Recall@{k} is {recall:.4g}"
+    return RankDistribution(grid, mass(exponent)), text
 
 
 def from_pilot(pilot: RankDistribution, items: int, k: int) -> tuple[RankDistribution, str]:
