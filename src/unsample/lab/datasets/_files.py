@@ -21,6 +21,8 @@ from unsample.lab.datasets._registry import DataFile, record
 
 _COMPRESSIONS = ("", ".xz", ".gz")
 _TIMEOUT_SECONDS = 30
+#: No file of the registry is larger.
+_LARGEST_FILE = 1 << 28
 
 
 def fetch(name: str) -> dict[str, Path]:
@@ -47,7 +49,7 @@ def read_verified(dataset: str, file: DataFile) -> bytes:
         return _downloaded(dataset, file)
     try:
         with open_plain(path) as stream:
-            content = stream.read(file.size + 1)  # one byte more shows that the file is too long
+            content = stream.read()
     except DAMAGED as problem:
         raise FileError(
             f"cannot read {str(path)!r}: {problem}; provide the file again"
@@ -104,7 +106,7 @@ def _unpacked(body: io.BytesIO, file: DataFile) -> bytes:
         return body.getvalue()
     try:
         with zipfile.ZipFile(body) as archive, archive.open(file.member) as stream:
-            return stream.read(file.size + 1)
+            return stream.read(_LARGEST_FILE)
     except DAMAGED as problem:
         raise FileError(
             f"{file.address} must be a zip archive that holds {file.member}: {problem}"

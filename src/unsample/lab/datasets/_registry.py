@@ -11,9 +11,6 @@ from typing import Any
 
 from unsample._checks import check_choice
 
-#: No file of the registry is larger; where the size is not known, reading stops here.
-_LARGEST_FILE = 1 << 28
-
 
 @dataclass(frozen=True)
 class DataFile:
@@ -24,7 +21,6 @@ class DataFile:
     checksum: str
     address: str = ""
     member: str = ""
-    size: int = _LARGEST_FILE
 
     def checksum_of(self, content: bytes) -> str:
         """Return the checksum of ``content``, of the kind that this file is known by."""
