@@ -132,7 +132,7 @@ def test_a_sample_may_be_larger_than_another_users_catalogue():
     for items, sampled in ((50, 20), (54, 52)):
         ranks = Law(items, sampled, replacement=False).draw(full, rng=0)
         parts.append(RankCounts.from_ranks(ranks, items=items, sampled=sampled, replacement=False))
-    bounds = Bounds.of(parts[0] + parts[1], [10])
+    bounds = Bounds.of(RankCounts.merge(parts), [10])
     assert len(bounds.strata) == 1
     low, high = bounds.of_metric(parse("Recall@10"))
     assert low < 10 / 48 < high < 0.6

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence import (
     RankCounts,
+    Targets,
     rank_in_lists,
     size_on_grid,
     variance_of_mean,
@@ -45,10 +46,7 @@ def test_cells_know_how_many_relevant_items_their_users_have():
     ]  # fmt: skip
     # Users of weight 2, 1 and 1.
     assert shared.effective == pytest.approx(4**2 / (2**2 + 1 + 1))
-    counted = _count([1, 2, 3], users=[7, 7, 8], count=[1, 2, 1])
-    assert counted == _count([1, 2, 2, 3], users=[7, 7, 7, 8])
-    assert counted.relevant.tolist() == [3, 3, 1]
-    filtered = _count([1, 2, 3], users=[7, 7, 8], filtered=True)
+    filtered = Targets(np.array([1, 2, 3]), 100, 9, users=[7, 7, 8], filtered=True).counts
     assert filtered.relevant.tolist() == [1, 1, 1]
     assert filtered.effective_users == pytest.approx(9 / 5)
     assert filtered.users == 2
@@ -59,7 +57,7 @@ def test_cells_know_how_many_relevant_items_their_users_have():
 
 def test_merged_and_saved_counts_know_their_users(tmp_path):
     some = _count([1, 2, 2], users=["a", "a", "b"])
-    both = some + _count([3, 3])
+    both = RankCounts.merge([some, _count([3, 3])])
     assert (both.users, both.total) == (4, 5)
     weighed = both.for_metric(parse("Recall@2"))
     slow = [np.mean([1, 1]), 1.0, 0.0, 0.0]
@@ -177,6 +175,7 @@ def test_integers_of_every_width_are_counted_alike():
         ([1], {"count": [-1]}, InputError, "not be negative"),
         ([1], {"count": -1}, InputError, "count must be an integer of at least 0"),
         ([1], {"count": 0}, InputError, "nothing to estimate from"),
+        ([1], {"count": 2, "users": ["a"]}, InputError, "count must be left out with users"),
         ([2], {"items": 99, "sampled": 3706}, DesignError, "got 99 with sampled = 3706; swapped"),
         ([2], {"items": [99], "sampled": 3706}, DesignError, "got 99 with sampled = 3706; swapped"),
     ],
@@ -224,7 +223,7 @@ def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
     one = np.array([1])
     cells = RankCounts(9 * one, 50 * one, one, one, one)
     assert cells.replacement
-    both = cells + _count([1])
+    both = RankCounts.merge([cells, _count([1])])
     assert "items=50..100" in repr(both)
 
 
@@ -255,7 +254,7 @@ def test_known_is_a_single_rank_among_all_candidates():
 
 def test_counts_with_and_without_replacement_are_not_added():
     with pytest.raises(DesignError, match="agree on replacement to be added"):
-        _count([1]) + _count([1], replacement=False)
+        RankCounts.merge([_count([1]), _count([1], replacement=False)])
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def _several_designs():
     ]
     known = RankCounts.from_ranks([1, 2, 2, 9, 40, 333, 600], items=600, sampled=599,
                                   replacement=False)  # fmt: skip
-    return sum(parts, known)
+    return RankCounts.merge([known, *parts])
 
 
 def _counts(case):
@@ -170,7 +170,7 @@ def _sizes():
         RankCounts.from_ranks(_ranks(spread, items=items)[1], items=items, sampled=SAMPLED)
         for items, spread in ((ITEMS, 1.5), (10 * ITEMS, 2.5), (100 * ITEMS, 3.5))
     ]
-    counts = sum(parts[1:], parts[0])
+    counts = RankCounts.merge(parts)
     law = Posterior.of(counts, shipped()).law("NDCG@10")
     bounds = Bounds.of(counts, [10])
     found = [*law.interval(), *bounds.of_metric(NDCG @ 10), *bounds.of_metric(NDCG @ 10, 0.99)]

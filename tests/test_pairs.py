@@ -164,7 +164,7 @@ def test_models_add_up_over_parts_of_the_users():
         )
         for part in (True, False)
     ]
-    added, whole = parts[0] + parts[1], ModelCounts.of_targets(given)
+    added, whole = ModelCounts.merge(parts), ModelCounts.of_targets(given)
     assert dict(added) == dict(whole)
     assert added.between == whole.between
     assert added["A"].users == whole["A"].users

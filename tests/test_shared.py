@@ -260,9 +260,11 @@ def test_counts_of_pools_are_added_saved_and_weighed(pool, tmp_path):
     assert ours == pytest.approx(theirs)
     found.save(tmp_path / "counts.npz")
     assert RankCounts.load(tmp_path / "counts.npz") == found
-    assert (found + found).shared.count.tolist() == (2 * found.shared.count).tolist()
+    assert (
+        RankCounts.merge([found, found]).shared.count.tolist() == (2 * found.shared.count).tolist()
+    )
     with pytest.raises(DesignError, match="shared and of own items"):
-        _ = found + replace(pool.targets(), shared=None).counts
+        RankCounts.merge([found, replace(pool.targets(), shared=None).counts])
 
 
 def test_scores_of_a_pool_are_targets_with_outcomes():

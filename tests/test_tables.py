@@ -289,7 +289,7 @@ def test_calls_that_contradict_the_table():
         (scores, {"items": 50, "ties": "realistic"}, InputError, "between two ranks"),
         (ranks, {"sampled": 0}, DesignError, "sampled must be an integer of at least 1"),
         (ranks.with_columns(weight=1), {"sampled": 9}, GoneError, "estimate groups of users apart"),
-        (ranks.with_columns(count=1), {"sampled": 9}, GoneError, "repeat rows, or add up counts"),
+        (ranks.with_columns(count=1), {"sampled": 9}, GoneError, "use RankCounts.from_ranks"),
         (ranks, {"rows": "comparisons"}, GoneError, "give ranks, with ties broken at random"),
     ):
         with pytest.raises(error, match=re.escape(words)):

@@ -34,8 +34,8 @@ GONE: dict[str, str] = {
     "estimate(strata=)": _UNEQUAL,
     "estimate(weights=)": _WEIGHTS,
     "columns='weight'": _WEIGHTS,
-    "columns='count'": "repeat rows, or add up counts with RankCounts.merge; drop the column if it "
-    "does not say how many targets a row stands for",
+    "columns='count'": "use RankCounts.from_ranks(ranks, count=...), or drop the column "
+    "if it does not say how many targets a row stands for",
     "rows='comparisons'": "give ranks, with ties broken at random, or all scores (rows='scores')",
     "rows='lists'": "give a row for each listed item: user, item, score, target (rows='scores')",
     "estimate(filtered=)": "use kind='graph': other relevant items left out, metrics per target",

@@ -116,12 +116,4 @@ class Findings(Targets):
     @property
     def ranges(self) -> RankCounts:
         """Return the counts of ranks, each with the range in which it is known to be."""
-        return RankCounts.from_ranks(
-            self.ranks,
-            lowest=self.lowest,
-            items=self.items,
-            sampled=self.sampled,
-            users=self.users,
-            filtered=self.filtered,
-            replacement=self.replacement,
-        )
+        return self.count()

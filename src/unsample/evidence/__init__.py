@@ -42,7 +42,7 @@ from unsample.evidence._ties import (
     tie_place,
     tie_seed,
 )
-from unsample.evidence._users import deviations_of_mean, distinct_users, number_users
+from unsample.evidence._users import deviations_of_mean, number_users
 
 __all__ = [
     "NEGATIVES",
@@ -63,7 +63,6 @@ __all__ = [
     "check_ties",
     "deviations_of_mean",
     "distinct_rows",
-    "distinct_users",
     "number_users",
     "numbered",
     "on_pair_cells",

@@ -107,7 +107,7 @@ def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
 
 def rank_hint(rank: float) -> str:
     """Return what to do about a rank that is out of range."""
-    if rank % 1:
+    if rank % 1 > 0:
         return WHOLE
     if rank < 1:
         return "ranks start at 1, the best; add 1 if yours start at 0"

@@ -15,14 +15,7 @@ import numpy.typing as npt
 from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._catalogues import design_columns
-from unsample.evidence._cells import (
-    WHOLE,
-    DesignCells,
-    check_cells,
-    count_ranks,
-    refuse_joint,
-    span,
-)
+from unsample.evidence._cells import WHOLE, DesignCells, check_cells, refuse_joint, span
 from unsample.evidence._columns import (
     as_column,
     check_lengths,
@@ -33,7 +26,6 @@ from unsample.evidence._columns import (
 )
 from unsample.evidence._pairs import PairCounts, pair_keys, shares_in
 from unsample.evidence._shared import ItemCounts
-from unsample.evidence._users import number_users, relevant_and_place
 from unsample.law import Law
 from unsample.metrics import AUC, Metric
 
@@ -53,7 +45,7 @@ class RankCounts:
     >>> counts = RankCounts.from_ranks([1, 1, 3], items=1000, sampled=9)
     >>> counts
     RankCounts(3 targets, 2 cells, items=1000, sampled=9, with replacement)
-    >>> (counts + counts).total
+    >>> RankCounts.merge([counts, counts]).total
     6
     """
 
@@ -113,53 +105,25 @@ class RankCounts:
         sampled: npt.ArrayLike,
         count: npt.ArrayLike | None = None,
         users: npt.ArrayLike | None = None,
-        places: npt.ArrayLike | None = None,
-        filtered: bool = False,
-        lowest: npt.ArrayLike | None = None,
         replacement: bool = True,
     ) -> RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
-        ``items`` and ``sampled`` are single numbers, or one for each rank. ``count`` says how many
-        targets a rank stands for. ``users`` names the user of each rank: metrics are per user, and
-        errors count users. Where the user's other relevant items were left out (``filtered``),
-        metrics are per target. ``places`` is the place of a target among those of its user, if all
-        of them were ranked against the same items. Where a rank is only known to lie in a range,
-        ``lowest`` is the first rank of the range and ``ranks`` the last.
+        ``items`` and ``sampled`` are single numbers, or one for each rank. ``users`` names the user
+        of each rank: metrics are per user, and errors count users. Without users, ``count`` may say
+        how many targets each rank stands for.
         """
-        high = as_integer_array("ranks", ranks, hint=WHOLE)
-        if high.size == 0:
-            raise RankError("ranks must hold at least one rank, got none")
-        plain = all(each is None for each in (count, users, lowest))
-        if plain and np.ndim(items) == 0 and np.ndim(sampled) == 0:
-            design = Law(items, sampled, replacement)  # type: ignore[arg-type]
-            return cls.from_histogram(count_ranks(high, design), design)
-        high = high.astype(np.int64, copy=False)
-        columns: dict[str, Any] = design_columns(items, sampled, high.size, replacement) | {
-            "low": high if lowest is None else as_column("lowest", lowest, high.size),
-            "high": high,
-            "count": as_column("count", 1 if count is None else count, high.size),
-        }
-        if users is None:
-            return cls(**columns, replacement=replacement)
-        user = number_users(users, high.size)
-        if count is not None:
-            rows = np.repeat(np.arange(len(user)), columns["count"])
-            user, high = user[rows], high[rows]
-            columns = {name: values[rows] for name, values in columns.items()}
-            columns["count"] = np.ones(len(rows), dtype=np.int64)
-        if len(np.unique(user)) == len(user):
-            return cls(**columns, replacement=replacement)
-        if not filtered:
-            full = not replacement and bool((columns["sampled"] == columns["items"] - 1).all())
-            relevant, place = relevant_and_place(user, high, places, full)
-            columns |= {"relevant": relevant, "place": place}
-        return cls(
-            **columns,
-            replacement=replacement,
-            users=len(np.unique(user)),
-            clusters=PairCounts.of_users(user, pair_keys(columns)),
-        )
+        from unsample.evidence._targets import Targets
+
+        found: Any = as_integer_array("ranks", ranks, hint=WHOLE)
+        if count is None:
+            return Targets(found, items, sampled, users, replacement).counts
+        if users is not None:
+            raise InputError("count must be left out with users; give the rank of each target")
+        columns: dict[str, Any] = design_columns(items, sampled, found.size, replacement)
+        columns |= dict.fromkeys(("low", "high"), found.astype(np.int64, copy=False))
+        times = as_column("count", count, found.size)
+        return cls(**columns, count=times, replacement=replacement)
 
     @classmethod
     def from_histogram(cls, histogram: npt.ArrayLike, design: Law) -> RankCounts:
@@ -221,11 +185,6 @@ class RankCounts:
             clusters=clusters,
             shared=ItemCounts.merge(shared) if shared else None,
         )
-
-    def __add__(self, other: object) -> RankCounts:
-        if not isinstance(other, RankCounts):
-            return NotImplemented
-        return RankCounts.merge((self, other))
 
     # -- looking ----------------------------------------------------------------------------
 

@@ -68,11 +68,6 @@ class ModelCounts(Mapping[str, RankCounts]):
             {pair: PairCounts.merge(found) for pair, found in between.items()},
         )
 
-    def __add__(self, other: object) -> ModelCounts:
-        if not isinstance(other, ModelCounts):
-            return NotImplemented
-        return ModelCounts.merge((self, other))
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an ``.npz`` file, all or nothing."""
         if Path(path).suffix != ".npz":

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample.errors import DesignError
+from unsample.errors import DesignError, RankError
 from unsample.evidence._catalogues import design_columns
+from unsample.evidence._cells import count_ranks
+from unsample.evidence._columns import as_column
 from unsample.evidence._counts import RankCounts
-from unsample.evidence._pairs import pair_keys
+from unsample.evidence._pairs import PairCounts, pair_keys
 from unsample.evidence._shared import ItemCounts
 from unsample.evidence._users import number_users, relevant_and_place
+from unsample.law import Law
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +63,19 @@ class Targets:
     @cached_property
     def counts(self) -> RankCounts:
         """Return how many targets were seen at each rank."""
-        counts = RankCounts.from_ranks(
-            self.ranks,
-            items=self.items,
-            sampled=self.sampled,
-            users=self.users,
-            places=self.places,
-            filtered=self.filtered,
-            lowest=self.lowest,
-            replacement=self.replacement,
-        )
+        return self.count()
+
+    def count(self) -> RankCounts:
+        """Return how many targets were seen at each rank, or in each range of ranks."""
+        high = np.asarray(self.ranks)
+        if not high.size:
+            raise RankError("ranks must hold at least one rank, got none")
+        alone = self.users is None and self.lowest is None
+        if alone and np.ndim(self.items) == 0 and np.ndim(self.sampled) == 0:
+            design = Law(self.items, self.sampled, self.replacement)  # type: ignore[arg-type]
+            counts = RankCounts.from_histogram(count_ranks(high, design), design)
+        else:
+            counts = self._count_cells(high.astype(np.int64, copy=False))
         if self.shared is None:
             return counts
         if (counts.sampled != self.shared.sampled).any():
@@ -77,3 +84,21 @@ class Targets:
                 f"{int(counts.sampled[0])}"
             )
         return replace(counts, shared=self.shared)
+
+    def _count_cells(self, high: IntArray) -> RankCounts:
+        columns: dict[str, Any] = {
+            **design_columns(self.items, self.sampled, high.size, self.replacement),
+            "low": high if self.lowest is None else as_column("lowest", self.lowest, high.size),
+            "high": high,
+            "count": np.ones(high.size, dtype=np.int64),
+        }
+        users = high.size
+        if self.users is not None:
+            user = number_users(self.users, high.size)
+            users = int(user.max()) + 1
+        if users == high.size:
+            return RankCounts(**columns, replacement=self.replacement)
+        relevant, place = self.relevant_and_place
+        columns |= {"relevant": relevant, "place": place}
+        clusters = PairCounts.of_users(user, pair_keys(columns))
+        return RankCounts(**columns, replacement=self.replacement, users=users, clusters=clusters)

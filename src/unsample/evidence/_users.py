@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -19,12 +17,6 @@ def deviations_of_mean(totals: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray((totals - totals.sum() / total * weights) / total)
 
 
-def distinct_users(users: npt.ArrayLike) -> tuple[npt.NDArray[Any], IntArray]:
-    """Return the users, each once and sorted, and the place of each target's among them."""
-    found, number = np.unique(np.asarray(users), return_inverse=True)
-    return found, number.reshape(-1)
-
-
 def number_users(users: npt.ArrayLike, size: int) -> IntArray:
     """Return a number for the user of each of ``size`` ranks, from 0."""
     labels = np.asarray(users)
@@ -34,7 +26,7 @@ def number_users(users: npt.ArrayLike, size: int) -> IntArray:
             f"{'shape ' + str(labels.shape) if labels.ndim != 1 else len(labels)}"
         )
     try:
-        return distinct_users(labels)[1]
+        return np.unique(labels, return_inverse=True)[1].reshape(-1)
     except TypeError as problem:
         raise InputError(
             f"users must all be text or all be numbers, got others among them ({problem}); name "
