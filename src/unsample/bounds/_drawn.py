@@ -55,19 +55,6 @@ class Drawn:
         """Return how many users were drawn that stand for others."""
         return int((self.counted & np.isin(self.stratum, self.open_strata)).sum())
 
-    @property
-    def factor(self) -> FloatArray:
-        """Return for how many users each one stands; 0 for those that others stand for.
-
-        Where nobody was drawn from a stratum, everyone in it stands for one.
-        """
-        found = np.asarray(self.known, dtype=np.float64)
-        for number in self.open_strata:
-            inside = self.stratum == number
-            mine = self.counted[inside]
-            found[inside] = mine * len(mine) / mine.sum() if mine.any() else 1.0
-        return found
-
 
 @dataclass(frozen=True)
 class DrawnMean:
@@ -169,13 +156,19 @@ class DrawnError:
         ``values`` is what they have. Values count only where they are known.
         """
         sure = ~np.isin(drawn.stratum, drawn.open_strata)
-        parts = [_stratum(drawn, number, least, most, values) for number in drawn.open_strata]
+        parts, totals = [], values.astype(np.float64)
+        stands_for = drawn.known.astype(np.float64)
+        for number in drawn.open_strata:
+            here = drawn.stratum == number
+            part, totals[here], stands_for[here] = _stratum(
+                drawn.counted[here], least[here], most[here], values[here], drawn.users
+            )
+            parts.append(part)
         draw = DrawnMean.of(
             parts, float(values[sure].sum()), float(drawn.weights.sum()), drawn.users, metric
         )
         middle = np.where(drawn.known, values, (least + most) / 2.0)
-        usual = _of_users(drawn, middle, draw.value, metric)
-        totals = _totals(drawn, least, most, values)
+        usual = _of_users(drawn.weights, stands_for, middle, draw.value, metric)
         return cls(math.hypot(usual.population, draw.error), usual, draw, totals)
 
     def interval(self, value: float, level: float) -> tuple[float, float]:
@@ -235,33 +228,25 @@ class Stratum:
 
 
 def _stratum(
-    drawn: Drawn, number: int, least: FloatArray, most: FloatArray, values: FloatArray
-) -> Stratum:
-    """Return what the users drawn from a stratum tell of it."""
-    inside = drawn.stratum == number
-    stakes, losses = (most - least)[inside], (most - values)[inside & drawn.counted]
-    counted = len(losses)
-    alone = float((stakes**2).mean()) / 4.0
-    variance = float(losses.var(ddof=1)) if counted > 1 else alone
-    mean = float(losses.mean()) if counted else 0.0
-    return Stratum.of(most[inside], stakes, counted, mean, variance, drawn.users)
+    counted: BoolArray, least: FloatArray, most: FloatArray, values: FloatArray, drawn: int
+) -> tuple[Stratum, FloatArray, FloatArray]:
+    """Return what the users who are counted tell of their stratum, of all that are ``drawn``.
 
-
-def _totals(drawn: Drawn, least: FloatArray, most: FloatArray, values: FloatArray) -> FloatArray:
-    """Return what each user adds to the estimate, the surprise of those drawn included."""
-    found = values.astype(np.float64)
-    for number in drawn.open_strata:
-        inside = drawn.stratum == number
-        mine = inside & drawn.counted
-        size, counted = int(inside.sum()), int(mine.sum())
-        if not counted:
-            found[inside] = (least + most)[inside] / 2.0
-            continue
-        losses = (most - values)[mine]
-        few = math.sqrt(counted / (counted - 1)) if counted > 1 else 1.0
-        found[inside] = most[inside] - losses.mean()
-        found[mine] -= size / counted * few * (losses - losses.mean())
-    return found
+    Also what each user adds to the estimate, the surprise of those counted included, and for how
+    many users each stands. Where nobody is counted, everyone stands for one.
+    """
+    stakes, losses = most - least, (most - values)[counted]
+    size, count = len(most), len(losses)
+    if not count:
+        empty = Stratum.of(most, stakes, 0, 0.0, 0.0, drawn)
+        return empty, (least + most) / 2.0, np.ones(size)
+    mean, alone = float(losses.mean()), float((stakes**2).mean()) / 4.0
+    variance = float(losses.var(ddof=1)) if count > 1 else alone
+    few = math.sqrt(count / (count - 1)) if count > 1 else 1.0
+    totals = most - mean
+    totals[counted] -= size / count * few * (losses - mean)
+    part = Stratum.of(most, stakes, count, mean, variance, drawn)
+    return part, totals, counted * size / count
 
 
 def _limits_of_share(share: float, outcomes: float, part: float) -> tuple[float, float]:
@@ -286,18 +271,20 @@ def _limits_of_share(share: float, outcomes: float, part: float) -> tuple[float,
     return float(low), float(high)
 
 
-def _of_users(drawn: Drawn, values: FloatArray, mean: float, metric: Metric) -> MeanError:
+def _of_users(
+    weights: FloatArray, stands_for: FloatArray, values: FloatArray, mean: float, metric: Metric
+) -> MeanError:
     """Return the error of drawing other users like these, if all values were known."""
-    factor, weights = drawn.factor, drawn.weights
-    there = (factor > 0) & (weights > 0)
-    factor, values, weights = factor[there], values[there], weights[there]
-    count, total = float(factor.sum()), float(drawn.weights.sum())
+    total, effective = float(weights.sum()), float(weights.sum() ** 2 / (weights @ weights))
+    there = (stands_for > 0) & (weights > 0)
+    times, values, weights = stands_for[there], values[there], weights[there]
+    count = float(times.sum())
     deviations = (values - mean * weights) / total
     few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
     return MeanError(
-        few * math.sqrt(float(factor @ deviations**2)),
-        degrees_of_freedom(deviations, factor),
-        total**2 / float(drawn.weights @ drawn.weights),
+        few * math.sqrt(float(times @ deviations**2)),
+        degrees_of_freedom(deviations, times),
+        effective,
         most_of(metric),
         bool(np.isin(values / weights, (0.0, most_of(metric))).all()),
     )

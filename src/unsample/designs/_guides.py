@@ -36,11 +36,8 @@ class Guide:
 
     #: All items, the strongest first; None for a random order for each target.
     order: IntArray | None = None
-    #: The strongest items of each user, a row for each, and how many of a row are candidates.
+    #: The strongest candidates of each user that has targets, a row for each user; then -1.
     lists: npt.NDArray[np.int32] | None = None
-    lengths: IntArray | None = None
-    #: The users of these rows, sorted: all users that have targets.
-    users: IntArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +77,7 @@ class Orders:
     def _in_lists(self) -> tuple[IntArray, IntArray, IntArray]:
         """Return the row of each target's list, its own place there, and the number of others."""
         assert self.guide.lists is not None
-        assert self.guide.users is not None
-        row = np.searchsorted(self.guide.users, self.candidates.users)
+        row = np.unique(self.candidates.users, return_inverse=True)[1].reshape(-1)
         own = np.full(len(row), self.guide.lists.shape[1])
         for here, part in self.candidates.parts(_ROWS):
             target, place = np.nonzero(self.guide.lists[row[here]] == part.targets[:, None])
@@ -106,10 +102,9 @@ class Orders:
         """
         found, guide = self.candidates, self.guide
         if guide.lists is not None:
-            assert guide.users is not None
-            assert guide.lengths is not None
-            row, column = np.nonzero(np.arange(guide.lists.shape[1]) < guide.lengths[:, None])
-            found = found.without(guide.users[row], guide.lists[row, column].astype(np.int64))
+            row, column = np.nonzero(guide.lists >= 0)
+            listed = guide.lists[row, column].astype(np.int64)
+            found = found.without(np.unique(found.users)[row], listed)
         if guide.order is not None:
             place = np.argsort(guide.order)
             exclude = found.exclude
@@ -146,7 +141,7 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
         raise InputError(
             f"guide must be {_KINDS}, got {type(guide).__name__}, which scores single pairs"
         )
-    return _of_scores(scorer, candidates, popularity)
+    return Guide(popularity, _lists_of(scorer, candidates))
 
 
 def _strongest_first(scores: npt.NDArray[Any]) -> IntArray:
@@ -155,13 +150,12 @@ def _strongest_first(scores: npt.NDArray[Any]) -> IntArray:
 
 def _item_scores(guide: Any, items: int) -> npt.NDArray[Any]:
     scores = np.asarray(guide)
-    if len(scores) != items:
+    if len(scores) != items or scores.dtype.kind not in "fiub":
         raise InputError(
-            f"guide must have a number for each of the {items:,} items, got {len(scores):,}"
+            f"guide must have a number for each of the {items:,} items, got {len(scores):,} values "
+            f"of type {scores.dtype}"
         )
-    if not (np.issubdtype(scores.dtype, np.number) or scores.dtype == np.bool_):
-        raise InputError(f"guide must hold numbers, got values of type {scores.dtype}")
-    bad = np.isnan(scores.astype(np.float64))
+    bad = np.isnan(scores)
     if bad.any():
         raise InputError(
             f"guide must not be NaN, got {int(bad.sum())} NaN, the first for item "
@@ -170,25 +164,24 @@ def _item_scores(guide: Any, items: int) -> npt.NDArray[Any]:
     return scores
 
 
-def _of_scores(scorer: Scorer, candidates: Candidates, order: IntArray | None) -> Guide:
-    """Return a guide with the strongest candidates of each user."""
+def _lists_of(scorer: Scorer, candidates: Candidates) -> npt.NDArray[np.int32]:
+    """Return the strongest candidates of each user."""
     users, items = np.unique(candidates.users), candidates.items
     width = min(items, _LONGEST_LIST)
-    lists, lengths = np.empty((len(users), width), dtype=np.int32), np.full(len(users), width)
+    lists = np.empty((len(users), width), dtype=np.int32)
     for start in range(0, len(users), step := max(1, _BLOCK // items)):
         here = slice(start, start + step)
         try:
             values = scorer.rows(users[here], items).astype(np.float64)
         except (ScoreError, IndexError) as problem:
             raise InputError(f"guide must score every user and item, but: {problem}") from problem
+        np.maximum(values, np.finfo(np.float64).min, out=values)
         if candidates.exclude is not None:
-            excluded = candidates.exclude[users[here]].tocoo()
-            np.maximum(values, np.finfo(np.float64).min, out=values)
-            values[excluded.coords[0], excluded.coords[1]] = -np.inf
-            left = items - np.bincount(as_index(excluded.coords[0]), minlength=len(values))
-            lengths[here] = np.minimum(left, width)
+            values[candidates.exclude[users[here]].nonzero()] = -np.inf
         best = np.argpartition(-values, width - 1, axis=1)[:, :width]
         best.sort(axis=1)  # items with equal scores are in the order of their ids
-        ranked = np.argsort(-np.take_along_axis(values, best, axis=1), axis=1, kind="stable")
+        strength = np.take_along_axis(values, best, axis=1)
+        best[np.isneginf(strength)] = -1
+        ranked = np.argsort(-strength, axis=1, kind="stable")
         lists[here] = np.take_along_axis(best, ranked, axis=1)
-    return Guide(order, lists, lengths, users)
+    return lists
