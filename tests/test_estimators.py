@@ -1,17 +1,15 @@
 """Each estimator against a slow, direct twin; what they are given, and what they refuse."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 from tests import reference
 from unsample import estimators
-from unsample.errors import DesignError, InputError, MethodError, MetricError, RankError
-from unsample.estimators import CLOSED_FORM, CLS, MLE, Fit, Naive, Observed, RecallMap
+from unsample.errors import DesignError, InputError, MethodError, RankError
+from unsample.estimators import CLOSED_FORM, MLE, Fit, Observed, RecallMap
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankGrid
-from unsample.metrics import Recall, parse_all
+from unsample.metrics import parse_all
 
 NAMES = ("Recall", "NDCG", "AP")
 CUTOFFS = (1, 5, 14, 40)
@@ -218,21 +216,6 @@ def test_a_few_catalogue_sizes_stand_for_many(replacement):
 def test_bad_methods_are_refused(method, words):
     with pytest.raises(MethodError, match=words):
         estimators.parse(method)
-
-
-@pytest.mark.parametrize("kind", [MLE, CLS, Naive])
-def test_every_kind_of_estimator_refuses_what_it_does_not_support(kind, counts):
-    @dataclass(frozen=True)
-    class Recalls(kind):
-        name = "recalls"
-
-        def supports(self, metric):
-            return metric.family is Recall
-
-    observed = Observed.prepare(counts, cutoffs=[10])
-    assert Recalls().evaluate(observed, [Recall @ 10]).values.shape == (1, 1)
-    with pytest.raises(MetricError, match=r"ones that recalls can give, got NDCG@10, AUC;"):
-        Recalls().evaluate(observed, parse_all(["NDCG@10", "Recall@10", "AUC"]))
 
 
 def test_histograms_that_cannot_be_are_refused():
