@@ -78,7 +78,7 @@ def page_of_module(name: str, module: ModuleType) -> str:
     at_the_top = {id(getattr(unsample, other)): other for other in top_names()}
     promise = CHANGING if is_inner(name) else STABLE
     parts = [title(name), f".. automodule:: {name}\n", f"*{promise}*\n"]
-    for member in getattr(module, "__all__", ()):
+    for member in exported(module):
         value = getattr(module, member)
         if id(value) in at_the_top:
             parts.append(f"``{member}`` is :py:obj:`unsample.{at_the_top[id(value)]}`.\n")
@@ -89,6 +89,17 @@ def page_of_module(name: str, module: ModuleType) -> str:
         elif not inspect.ismodule(value):
             parts.append(f".. py:data:: {name}.{member}\n\n   {described(value)}\n")
     return "\n".join(parts)
+
+
+def exported(module: ModuleType) -> list[str]:
+    """Return the public names of a module: those that it lists, or else those it defines."""
+    defined = [name for name, value in vars(module).items() if is_own(module, name, value)]
+    return list(getattr(module, "__all__", defined))
+
+
+def is_own(module: ModuleType, name: str, value: object) -> bool:
+    """Return whether a module itself defines a name that is no private one."""
+    return not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
 
 
 def described(value: object) -> str:
