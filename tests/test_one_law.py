@@ -159,7 +159,7 @@ def test_without_a_prior_intervals_are_the_bounds(ranks, options):
 def test_the_product_of_the_paper_has_a_name(ranks, options):
     found = unsample.estimate(ranks["ease"], **options, method=["mle", "auto", "bv"])
     assert found.distribution("mle").expect("NDCG@10") == pytest.approx(found["NDCG@10"].value)
-    assert found.distribution() is found.distribution("MLE")
+    assert found.distribution() is found.distribution("mle")
     with pytest.raises(unsample.errors.MethodError, match="one of mle, auto, bv"):
         found.distribution("rank")
     for method in ("auto", "mle"):
@@ -168,7 +168,7 @@ def test_the_product_of_the_paper_has_a_name(ranks, options):
         for name in ("Recall@37", "MRR@20", "AUC"):
             one = later.metric(name)
             other = unsample.estimate(ranks["ease"], **asked | {"metrics": name})[name]
-            assert one.to_dict() == pytest.approx(other.to_dict() | {"solver": one.solver})
+            assert one.to_dict() == pytest.approx(other.to_dict())
             assert one.interval(0.8) == other.interval(0.8)
         assert later.metric("NDCG@10") is later["NDCG@10"]
     naive = unsample.estimate(ranks["ease"], **options, method="naive")

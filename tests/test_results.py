@@ -111,7 +111,6 @@ def test_json_has_the_promised_fields():
     ]  # fmt: skip
     assert list(data["estimates"][0]) == [
         "metric", "method", "value", "low", "high", "bound_low", "bound_high", "source", "resolved",
-        "solver",
     ]  # fmt: skip
     assert set(pages.result("published").to_dict()) == {*data, "published"}
 

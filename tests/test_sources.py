@@ -165,18 +165,6 @@ def test_models_of_one_table_may_have_no_user_in_common():
     assert apart.low == pytest.approx(-apart.high)
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_a_frame_comes_back_as_the_kind_that_came_in(make):
-    columns = {"model": TABLE["model"].to_list(), "rank": TABLE["rank"].to_list()}
-    table = make({**columns, "user": TABLE["user"].to_list()})
-    kind = type(table)
-    one = make({"rank": columns["rank"]})
-    assert type(unsample.compare(table, **OPTIONS).to_frame()) is kind
-    for result in unsample.estimate(table, by="model", **OPTIONS).values():
-        assert type(result.to_frame()) is kind
-    assert type(unsample.estimate({"a": one}, **OPTIONS)["a"].to_frame()) is kind
-
-
 def _query_counts(name):
     text = unsample.sql(**DESIGN, table="given")
     return duckdb.from_df(FRAMES[name]).query("given", text).df()

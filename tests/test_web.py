@@ -99,10 +99,9 @@ def numbers(tab):
 
 
 def same(mine, theirs):
-    """Return whether plain values are equal, numbers to 1e-9; steps of solvers may differ."""
+    """Return whether plain values are equal, numbers to 1e-9."""
     if isinstance(mine, dict):
-        keys = mine.keys() - {"solver"}
-        return mine.keys() == theirs.keys() and all(same(mine[key], theirs[key]) for key in keys)
+        return mine.keys() == theirs.keys() and all(same(mine[key], theirs[key]) for key in mine)
     if isinstance(mine, list):
         return len(mine) == len(theirs) and all(map(same, mine, theirs))
     if isinstance(mine, float) or isinstance(theirs, float):

@@ -82,7 +82,6 @@ class Across(Result):
     like: tuple[Difference, ...]
     level: float
     notes: tuple[Note, ...] = ()
-    library: str | None = None
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -26,7 +26,6 @@ from unsample.answers._estimates import Estimate, Estimates
 from unsample.answers._given import (
     USUAL,
     Given,
-    library_of,
     named_by_stem,
     possible_metrics,
 )
@@ -114,7 +113,6 @@ def compare(
         result = _compared(*split_runs(_named(models, by, given)), given, how)
     else:
         result = _compared_on_each(models, across, by, given, how)
-    result = replace(result, library=library_of(models))
     warn_of(result.notes, stacklevel=3)
     return result
 

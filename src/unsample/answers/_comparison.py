@@ -54,7 +54,6 @@ class Comparison(Result):
     #: The joint law of each metric, from which all of this follows.
     laws: Mapping[str, JointLaw]
     notes: tuple[Note, ...] = ()
-    library: str | None = None
     #: How many runs each model has.
     runs: Mapping[str, int] = field(default_factory=dict)
     #: Whether models passed, if that was asked for (``--fail-if-worse``).

@@ -19,7 +19,7 @@ from unsample.answers._estimates import (
     Estimates,
     entry_of,
 )
-from unsample.answers._given import USUAL, Given, library_of, possible_metrics
+from unsample.answers._given import USUAL, Given, possible_metrics
 from unsample.answers._notes import Note, warn_of
 from unsample.answers._prior import SHIPPED, as_methods, as_prior, prior_kind
 from unsample.answers._result import DEFAULT_METRICS
@@ -127,7 +127,7 @@ def estimate(
         found = estimate_counts(
             counts, metrics=metrics, method=method, candidates=candidates, prior=prior, kind=kind
         )
-        results[name] = replace(found, filtered=filtered, library=library_of(ranks))
+        results[name] = replace(found, filtered=filtered)
     warn_of((note for found in results.values() for note in found.notes), stacklevel=3)
     return results[""] if by is None and list(results) == [""] else results
 
@@ -230,12 +230,11 @@ def _sampled(
         first = entry_of(metric, counts, bounds, posterior)
         unbiased = DirectMean.of(metric, counts) is not None
         for name in methods:
-            value, solver = first.value, ""
+            value = first.value
             if name in fits and not unbiased:
                 value = counts.scale * float(fits[name].values[0, place])
                 value = min(value, counts.ceiling(metric))
-                solver = str(fits[name].certificate)
-            entries.append(replace(first, method=name, value=value, solver=solver))
+            entries.append(replace(first, method=name, value=value))
             notes += outside(entries[-1])
     notes += on_bounds(counts, bounds, posterior, entries)
     kept = {name: curve for name, curve in curves.items() if curve is not None}

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample.answers._notes import Note
 from unsample.answers._result import (
@@ -53,8 +52,6 @@ class Estimate:
     counts: RankCounts = field(repr=False)
     #: What is known of the curve; None without a prior.
     posterior: Posterior | None = field(default=None, repr=False)
-    #: How the method found its value.
-    solver: str = ""
 
     @classmethod
     def of_known(
@@ -118,7 +115,6 @@ class Estimate:
             **{name: or_none(value) for name, value in numbers.items()},
             "source": self.source,
             "resolved": self.resolved,
-            "solver": self.solver,
         }
 
     def __str__(self) -> str:
@@ -180,7 +176,6 @@ class Estimates(Result, Mapping[str, Estimate]):
     candidates: str | None = None
     #: Whether metrics are per target, because a user's other relevant items were left out.
     filtered: bool = False
-    library: str | None = None
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -198,11 +193,10 @@ class Estimates(Result, Mapping[str, Estimate]):
             raise MethodError("method must be one that estimates P(R), got none of them; try mle")
         if method is None:
             return next(iter(self.distributions.values()))
-        name = _full_name(method)
-        if name not in self.distributions:
+        if method not in self.distributions:
             there = ", ".join(self.distributions)
             raise MethodError(f"method must be one of {there}, which estimated P(R), got {method}")
-        return self.distributions[name]
+        return self.distributions[method]
 
     def metric(self, name: str | Metric) -> Estimate:
         """Return any other metric, from the stored curve, by the first method of the result."""
@@ -228,14 +222,13 @@ class Estimates(Result, Mapping[str, Estimate]):
             if curve is None:
                 raise MetricError(f"{asked} must be asked of estimate: {entry.method} has no P(R)")
             value = min(counts.scale * curve.expect(asked), counts.ceiling(asked))
-        return replace(found, method=entry.method, value=value, solver=entry.solver)
+        return replace(found, method=entry.method, value=value)
 
     def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
         name, method = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
         metric = find_metric(name, self.metrics, several=self.counts.several)
-        asked = method and _full_name(method)
         for entry in self.entries:
-            if entry.metric == metric and asked in (None, entry.method):
+            if entry.metric == metric and method in (None, entry.method):
                 return entry
         by = f" by {method}" if method else ""
         there = f"{', '.join(self)} by {', '.join(self.methods)}"
@@ -310,13 +303,3 @@ def _of_direct(
         return Estimate(metric, "", value, BOUNDS, None, None, limits, counts, posterior)
     spread, of_these = (TSpread(value, each, least=low, most=high) for each in (error, own))
     return Estimate(metric, "", value, MEAN, spread, of_these, limits, counts, posterior)
-
-
-def _full_name(method: str) -> str:
-    """Return the name of a method as results print it, for any spelling."""
-    if method.strip().casefold() == AUTO:
-        return AUTO
-    try:
-        return str(_estimators.parse(method))
-    except MethodError:
-        return method

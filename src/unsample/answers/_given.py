@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import as_integer_array, as_rng, check_choice
-from unsample.answers._result import BACKENDS, DEFAULT_METRICS
+from unsample.answers._result import DEFAULT_METRICS
 from unsample.errors import DesignError, InputError
 from unsample.evidence import (
     NEGATIVES,
@@ -181,14 +181,6 @@ def named_by_stem(paths: Iterable[Any]) -> dict[str, Any]:
             )
         found[stem] = path
     return found
-
-
-def library_of(given: Any) -> str | None:
-    """Return the library whose data frame (or series) is given; None for anything else."""
-    if isinstance(given, Mapping):
-        given = next(iter(given.values()), None)
-    library = type(given).__module__.partition(".")[0]
-    return library if library in BACKENDS else None
 
 
 def possible_metrics(

@@ -32,8 +32,6 @@ class Result(ABC):
 
     #: What the reader must know before using the numbers.
     notes: tuple[Note, ...] = ()
-    #: The library of the data frame that came in, which `to_frame` gives back; None for others.
-    library: str | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -55,10 +53,10 @@ class Result(ABC):
     def to_frame(self, backend: str | None = None) -> Any:
         """Return `rows` as a data frame.
 
-        ``backend`` is ``"polars"``, ``"pandas"`` or ``"pyarrow"``; by default the library of the
-        frame that came in, or else the first of these that is installed.
+        ``backend`` is ``"polars"``, ``"pandas"`` or ``"pyarrow"``; by default the first of these
+        that is installed.
         """
-        return frame_of(self.rows(), backend or self.library)
+        return frame_of(self.rows(), backend)
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the result as one interactive page, and return its path."""

@@ -44,10 +44,6 @@ def _(result: Estimates) -> Sheet:
         ),
         notes=_notes([result]),
         warnings=result.warnings,
-        settings=tuple(
-            (f"Solver of {each.method}", each.solver)
-            for each in {entry.method: entry for entry in result.entries if entry.solver}.values()
-        ),
     )
 
 
@@ -61,7 +57,7 @@ def _(result: Published) -> Sheet:
         title="From printed numbers to the full catalogue",
         about=(f"from {', '.join(map(str, result.numbers))}", *whole.about),
         verdicts=tuple(_too_high(result)),
-        settings=(("Printed, and what rounding leaves open", ranges), *whole.settings),
+        settings=(("Printed, and what rounding leaves open", ranges),),
     )
 
 
@@ -78,7 +74,7 @@ def _too_high(result: Published) -> Iterable[str]:
 @sheet.register
 def _(result: Evaluation) -> Sheet:
     whole = sheet.dispatch(Estimates)(result)
-    settings = (("Design", str(result.design)), ("Seed", str(result.rng)), *whole.settings)
+    settings = (("Design", str(result.design)), ("Seed", str(result.rng)))
     about = (result.cost, *whole.about)
     return replace(whole, verb="evaluate", about=about, settings=settings)
 
