@@ -38,9 +38,6 @@ FEWEST_PILOT, PILOT_OF_STRATUM = 40, 10
 _POOLED = 10.0
 #: The part of the error sought that is foreseen: what the second draw shows varies by the rest.
 _FORESEEN = 0.72
-#: Users in a round of the draw: the least, and as a part of those who wait. After each round the
-#: half-width so far is known.
-_ROUND, _ROUND_SHARE = 16, 0.125
 
 
 def strata_of(keys: tuple[FloatArray, ...], spread: FloatArray, most: int) -> IntArray:
@@ -92,9 +89,7 @@ def next_in_turn(now: Situation, goal: IntArray) -> IntArray:
         waiting = waiting[np.argsort(-notes.turn[waiting], kind="stable")]
         turns = -notes.turn[waiting]
         fit = int(np.searchsorted(np.cumsum(notes.reserved[waiting]), left, side="right"))
-        together = max(_ROUND, math.ceil(_ROUND_SHARE * len(waiting)))
         last = int(turns[-1] if fit == len(turns) else max(turns[fit] - 1, turns[0]))
-        last = min(last, int(turns[min(together, len(turns)) - 1]))
         notes = replace(notes, turn=np.where(-notes.turn <= last, np.abs(notes.turn), notes.turn))
     step = np.where(notes.turn > 0, np.maximum(goal - now.scored, 0), 0)
     spent = np.minimum(np.cumsum(step), left).astype(np.int64)

@@ -43,7 +43,7 @@ def simulated(
     rng, odds = as_rng(rng), check_real("odds", odds, low=0.0, open_low=True)
     order = rng.permutation(size) if order is None else order
     k = getattr(fitted, "k", None)
-    if places is None and fitted.guided and odds != 1.0 and k is not None:
+    if places is None and k is not None and odds != 1.0:
         places = _draw_places(better, others, k, odds, rng)
     scored, beaten = np.zeros_like(others), np.zeros_like(others)
     now = Situation(scored, beaten, others, allowed, np.arange(size), order, Notes.empty(size))
@@ -55,8 +55,7 @@ def simulated(
         goal, left = goal[rows], better[rows] - beaten[rows]
         count = goal - scored[rows]
         if places is not None:
-            found = (places[rows] <= goal[:, None]).sum(axis=1)
-            beaten[rows] = np.maximum(found, beaten[rows])
+            beaten[rows] = (places[rows] <= goal[:, None]).sum(axis=1)
         elif fitted.with_replacement:
             beaten[rows] += rng.binomial(count, better[rows] / others[rows])
         else:
