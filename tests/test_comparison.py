@@ -1,5 +1,6 @@
-"""Comparing models: differences, verdicts, pairing, multiplicity."""
+"""Comparing models: differences, verdicts, pairing, multiplicity, and the gate."""
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -9,6 +10,7 @@ import pytest
 from scipy import stats
 
 import unsample
+from unsample.answers import Gate
 from unsample.errors import DesignError, InputError, UnsampleWarning
 from unsample.evidence import RankCounts, Targets
 from unsample.law import Law
@@ -219,3 +221,89 @@ def test_of_many_models_the_differences_from_the_highest_are_shown():
     assert " and 10 others" in found.sentences()[0]
     with pytest.raises(InputError, match="at least two and at most 100, got 101"):
         unsample.compare({f"{place}": counts for place in range(101)})
+
+
+# -- the gate -------------------------------------------------------------------------------------
+
+
+def test_a_gate_fails_where_the_chance_passes_the_level(result):
+    gate = result.gate("Recall@40", baseline="first")
+    assert gate.failed
+    assert gate.worse == ("behind",)
+    for model in ("near", "behind"):
+        pair = result.difference(model, "first", "Recall@40")
+        assert gate.chances[model] == pytest.approx(1 - pair.chance, abs=1e-12)
+        assert (pair.winner == "first") == (model in gate.worse)
+    assert str(gate) == (
+        "Gate failed: chance of a lower Recall@40 than first's: behind more than 99 %; the gate "
+        "closes at 95 % for 2 models together."
+    )
+
+
+def test_a_margin_is_a_share_of_the_baseline(result):
+    base = result.estimates["first"]["Recall@40"].value
+    pair = result.difference("behind", "first", "Recall@40")
+    # The difference, drawn from the sum of its law's parts.
+    rng, total = np.random.default_rng(0), pair.law.prior * (5.0 / 3.0) + pair.law.users
+    logs = rng.multivariate_normal(pair.law.mean, total, size=100_000)
+    drawn = pair.sign * (np.exp(logs[:, 0]) - np.exp(logs[:, 1]))
+    for margin in (0.0, 0.2, 0.4, 0.5):
+        gate = result.gate("Recall@40", baseline="first", margin=margin)
+        assert gate.chances["behind"] == pytest.approx((drawn < -margin * base).mean(), abs=0.01)
+    close = result.gate("Recall@40", baseline="first", margin=0.9)
+    assert str(close).startswith("Gate passed: chance of a lower Recall@40 than first's by more")
+
+
+def test_a_gate_fails_where_bounds_are_apart():
+    few = {"base": np.ones(45, dtype=int), "new": np.full(45, 100)}
+    with pytest.warns(UnsampleWarning, match="45 users are few"):
+        found = unsample.compare(few, metrics="Recall@500", items=1000, sampled=99)
+    gate = found.gate("Recall@500", baseline="base")
+    assert gate.chances == {"new": None}
+    assert gate.worse == ("new",)
+    assert found.winner("Recall@500") == "base"
+    assert "new known by bounds alone" in str(gate)
+
+
+def test_a_chance_is_never_rounded_up_to_the_level():
+    about = {"metric": "HR@1", "baseline": "A", "margin": 0.0, "level": 0.95, "worse": ()}
+    assert "B 94.9 %; the gate closes at 95 %." in str(Gate(chances={"B": 0.9499}, **about))
+
+
+@pytest.fixture
+def words(ranks, tmp_path):
+    """Return the command that compares two files."""
+    paths = [tmp_path / f"{name}.csv" for name in ("first", "behind")]
+    for path in paths:
+        path.write_text("rank\n" + "\n".join(map(str, ranks[path.stem])), encoding="utf-8")
+    return ["compare", *paths, "--items", ITEMS, "--sampled", SAMPLED]
+
+
+def test_the_command_exits_with_one_where_the_gate_fails(words, run):
+    code, out, err = run(*words, "--baseline", "first", "--fail-if-worse", "Recall@40")
+    assert (code, err) == (1, "")
+    assert "Gate failed: chance of a lower Recall@40 than first's: behind more than 99 %" in out
+    more = ["--baseline", "behind", "--fail-if-worse", "Recall@40", "--margin", 0.01]
+    code, out, err = run(*words, *more, "--json", "-m", "Recall@100")
+    assert code == 0, err
+    data = json.loads(out)
+    assert [row["metric"] for row in data["standings"]] == ["Recall@100"] * 2 + ["Recall@40"] * 2
+    assert (data["gate"]["failed"], data["gate"]["margin"]) == (False, 0.01)
+    assert data["gate"]["reason"] in data["sentences"]
+
+
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        (["--fail-if-worse", "NDCG@10"], "must be given together"),
+        (["--baseline", "first"], "got --baseline first"),
+        (["--margin", "0.1"], "--margin must be left out without"),
+        (["--baseline", "nobody", "--fail-if-worse", "NDCG@10"], "got 'nobody'"),
+        (["--baseline", "first", "--fail-if-worse", "NDGC@10"], "NDGC@10"),
+        (["--baseline", "first", "--fail-if-worse", "NDCG@10", "--margin", "2"], "margin must be"),
+    ],
+)
+def test_a_bad_gate_exits_with_two(words, run, gate, message):
+    code, out, err = run(*words, *gate)
+    assert (code, out) == (2, "")
+    assert message in err

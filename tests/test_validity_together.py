@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
+from tests.promises import BrokenPromiseError, coverage, keep, simulations
 from unsample import compare
 from unsample.answers import Evaluation, estimates_of
 from unsample.bounds import _drawn
@@ -34,14 +34,12 @@ class World:
     #: Whether both models draw users in one order, as they do with one seed.
     same_order: bool = True
 
-    @property
-    def setting(self) -> str:
-        """Return the world in words."""
+    def __str__(self):
         order = "one order" if self.same_order else "two orders"
         guide = f"odds {self.odds:g}, {self.cost} items a target"
         return f"{self.users} users, {guide}, correlation {self.alike:g}, {order}"
 
-    def ranks(self, rng: np.random.Generator, users: int) -> list[np.ndarray]:
+    def ranks(self, rng, users):
         """Return the ranks of users under each model; the second is a little worse."""
         size, sign = np.sqrt(abs(self.alike)), np.sign(self.alike)
         common, own = rng.normal(size=users), np.sqrt(1.0 - abs(self.alike))
@@ -51,7 +49,7 @@ class World:
         ]
         return [np.floor(ITEMS ** ndtr(place)).astype(np.int64).clip(1, ITEMS) for place in places]
 
-    def findings(self, size: int) -> list[Finding]:
+    def findings(self, size):
         """Return how often the interval of the difference covers, for users like these."""
         rng = np.random.default_rng(7)
         one, two = self.ranks(rng, 2_000_000)
@@ -69,20 +67,12 @@ class World:
             apart = float(metric.weights(one, ITEMS).mean() - metric.weights(two, ITEMS).mean())
             low, high = np.array(pairs)[:, place].T
             promise = "intervals of differences of guided evaluations cover"
-            found.append(coverage(promise, f"{self.setting}, {metric}", low, high, apart, 0.93))
+            found.append(coverage(promise, f"{self}, {metric}", low, high, apart, 0.93))
         return found
 
-    def _evaluation(self, ranks, rng, order) -> Evaluation:
-        found = simulated(
-            Guided(),
-            ranks,
-            ITEMS,
-            rng,
-            budget=(self.cost + 1) * len(ranks),
-            metrics=METRICS,
-            odds=self.odds,
-            order=order,
-        )
+    def _evaluation(self, ranks, rng, order):
+        how = {"metrics": METRICS, "odds": self.odds, "order": order}
+        found = simulated(Guided(), ranks, ITEMS, rng, budget=(self.cost + 1) * len(ranks), **how)
         estimates = estimates_of(found, METRICS)
         users = np.arange(len(ranks))
         options = {"targets": users, "rng": 0, "relevance": None, "error": None}
@@ -100,7 +90,7 @@ WORLDS = [
 ]
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.setting)
+@pytest.mark.parametrize("world", WORLDS, ids=str)
 def test_intervals_of_differences_cover(world, ledger):
     keep(ledger(world.findings(simulations(OFTEN))))
 
