@@ -37,7 +37,7 @@ def result(ranks, options):
     return unsample.compare(ranks, **options)
 
 
-def _contradictions(result):
+def contradictions(result):
     """Return where a comparison says two things that cannot both be true."""
     found = []
     for pair in result.differences:
@@ -65,7 +65,7 @@ def _contradictions(result):
 
 
 def test_nothing_that_is_said_contradicts_anything_else(result):
-    assert _contradictions(result) == []
+    assert contradictions(result) == []
     for metric in METRICS:
         best = [row.chance for row in result.standings if row.metric == metric]
         assert sum(best) == pytest.approx(1.0, abs=0.02)
@@ -75,7 +75,7 @@ def test_nothing_that_is_said_contradicts_anything_else(result):
 def test_a_contradiction_would_be_seen(result):
     pair = result.difference("ease", "neumf", "NDCG@10")
     planted = replace(pair, chance=0.999)
-    assert _contradictions(replace(result, differences=(planted,), standings=()))
+    assert contradictions(replace(result, differences=(planted,), standings=()))
 
 
 def test_a_comparison_prints_the_intervals_of_estimates(result, ranks, options):
@@ -99,7 +99,7 @@ def test_a_third_model_and_the_order_change_nothing(result, ranks, options):
         before = result.difference("ease", "neumf", metric)
         assert pair.chance == pytest.approx(before.chance, abs=1e-9)
         assert (pair.low, pair.high) == pytest.approx((before.low, before.high), abs=1e-7)
-    assert _contradictions(again) == []
+    assert contradictions(again) == []
 
 
 @pytest.mark.parametrize("metric", ["Recall@100", "AUC"])
@@ -144,7 +144,7 @@ def test_few_users_have_bounds_and_withhold_the_chances_of_their_model_alone(ran
     pair = found.difference("ease", "few", "NDCG@10")
     assert pair.low < pair.value < pair.high
     assert found.to_dict()["differences"][1]["chance"] is None
-    assert _contradictions(found) == []
+    assert contradictions(found) == []
 
 
 def test_without_a_prior_intervals_are_the_bounds(ranks, options):
