@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from functools import cache
 
 import mpmath
 import numpy as np
 from scipy import optimize, stats
 
+from tests import user_metrics
 from unsample.law import Law, RankGrid
 
 
@@ -39,26 +40,12 @@ def matrix(design: Law) -> np.ndarray:
     return stats.hypergeom.pmf(r - 1, design.items - 1, ranks - 1, design.sampled)
 
 
+@cache
 def metric_weights(name: str, k: int, items: int) -> np.ndarray:
-    """w(R) for R = 1..N, written out."""
-    ranks = np.arange(1, items + 1)
-    kernel = {
-        "Recall": lambda rank: 1.0,
-        "Precision": lambda rank: 1.0 / k,
-        "NDCG": lambda rank: 1.0 / math.log2(rank + 1),
-        "AP": lambda rank: 1.0 / rank,
-        "AUC": lambda rank: (items - rank) / (items - 1),
-        "RPrec": lambda rank: float(rank == 1),
-        "NDCG(discount=jk)": lambda rank: 1.0 / math.log2(max(rank, 2)),
-        "NDCG(ideal=k)": lambda rank: (
-            1.0 / math.log2(rank + 1) / sum(1.0 / math.log2(place + 1) for place in range(1, k + 1))
-        ),
-    }
-    # With one relevant item these are the same numbers.
-    same = {"HR": "Recall", "MRR": "AP", "Recall(norm=min)": "Recall", "AP(norm=min)": "AP"}
-    same |= {"NDCG(gain=exp)": "NDCG"}
-    kernel = kernel[same.get(name, name)]
-    return np.array([kernel(rank) if rank <= k else 0.0 for rank in ranks])
+    """w(R) for R = 1..N: the metric of a user whose one relevant item is there."""
+    lists = [user_metrics.listed([rank], items) for rank in range(1, min(k, items) + 1)]
+    inside = [user_metrics.value(f"{name}@{k}", each) for each in lists]
+    return np.pad(inside, (0, items - len(inside)))
 
 
 def em(likelihood: np.ndarray, histogram: np.ndarray, iterations: int) -> np.ndarray:

@@ -131,7 +131,7 @@ def test_targets_of_known_rank_count_exactly(name, counts, full_ranks):
     drawn = Law(400, 30, replacement=False).draw(sampled, rng=1)
     exact = RankCounts.from_ranks(known, items=400, sampled=399, replacement=False)
     partly = RankCounts.from_ranks(drawn, items=400, sampled=30, replacement=False)
-    together = _evaluate(estimator, exact + partly).values[0]
+    together = _evaluate(estimator, RankCounts.merge([exact, partly])).values[0]
     alone = _evaluate(estimator, partly).values[0]
     truth = np.array([m.weights(known, 400).mean() for m in _metrics(estimator)])
     if isinstance(estimator, DistributionEstimator) and estimator.joint:

@@ -173,7 +173,7 @@ def test_kinds_are_told_apart_by_what_is_stated():
 
 def test_catalogues_of_different_size_share_their_curve() -> None:
     small = seen(zipf(300, np.random.default_rng(10)), ITEMS, SAMPLED, rng=1)
-    found = Posterior.of(real() + small, shipped(), kind="unseen")
+    found = Posterior.of(RankCounts.merge([real(), small]), shipped(), kind="unseen")
     assert len(found.seen[0].strata) == 2
     parts = [
         Posterior.of(each, shipped(), kind="unseen").law("NDCG@10").value()
