@@ -6,7 +6,6 @@ import gzip
 import importlib.util
 import io
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -246,22 +245,3 @@ def _random_ties() -> Case:
     frame = scored_rows(3, ("A", "B"))
     options = {"items": 50, "ties": "random", "rng": 7, "by": "model"}
     return Case(frame, cells(read_counts(frame.sort("user", "item"), **options)), options)
-
-
-# -- documented lines ----------------------------------------------------------------------------
-
-
-def documented(engine: str) -> str:
-    """Return the lines that the documentation shows for an engine."""
-    page = (Path(__file__).parent.parent / "docs" / "tables.md").read_text(encoding="utf-8")
-    (block,) = re.findall(rf"^{engine}\b[^`]*?```python\n(.*?)```", page, re.MULTILINE | re.DOTALL)
-    return block
-
-
-def run_documented(engine: str, folder: Path) -> dict[str, float]:
-    """Run these lines on a file of ranks and return the estimates."""
-    ranks = np.random.default_rng(5).integers(1, 101, 2000)
-    pl.DataFrame({"rank": ranks}).write_parquet(folder / "ranks.parquet")
-    names: dict[str, Any] = {}
-    exec(documented(engine).replace("ranks.parquet", str(folder / "ranks.parquet")), names)
-    return {name: names["result"][name].value for name in names["result"]}

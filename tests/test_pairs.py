@@ -128,29 +128,7 @@ def models(rng, users, size=300):
     return found
 
 
-@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
-@pytest.mark.parametrize("several", [False, True])
-def test_counts_are_compared_as_the_ranks_are(several, tmp_path):
-    rng = np.random.default_rng(4)
-    users = rng.integers(0, 120, 300) if several else np.arange(300)
-    given = models(rng, users)
-    counts = ModelCounts.of_targets(given)
-    counts.save(tmp_path / "models.npz")
-    again = ModelCounts.load(tmp_path / "models.npz")
-    assert again.between == counts.between
-    assert dict(again) == dict(counts)
-    options = {"metrics": ["Recall@100", "NDCG@50", "AUC"]}
-    for prior in ({}, {"prior": None}):
-        ours, theirs = (unsample.compare(each, **options, **prior) for each in (again, given))
-        assert ours.matched == theirs.matched == "user"
-        assert ours.warnings == theirs.warnings
-        for one, two in zip(ours.differences, theirs.differences, strict=True):
-            assert (one.value, one.low, one.high) == pytest.approx(
-                (two.value, two.low, two.high), rel=2e-3
-            )
-
-
-def test_models_add_up_over_parts_of_the_users():
+def test_models_add_up_over_parts_of_the_users_and_in_files(tmp_path):
     rng = np.random.default_rng(5)
     users = rng.integers(0, 120, 300)
     given = models(rng, users)
@@ -165,10 +143,12 @@ def test_models_add_up_over_parts_of_the_users():
         for part in (True, False)
     ]
     added, whole = ModelCounts.merge(parts), ModelCounts.of_targets(given)
-    assert dict(added) == dict(whole)
-    assert added.between == whole.between
-    assert added["A"].users == whole["A"].users
-    assert added["A"].clusters == whole["A"].clusters
+    added.save(tmp_path / "models.npz")
+    for found in (added, ModelCounts.load(tmp_path / "models.npz")):
+        assert dict(found) == dict(whole)
+        assert found.between == whole.between
+        assert found["A"].users == whole["A"].users
+        assert found["A"].clusters == whole["A"].clusters
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")

@@ -218,8 +218,7 @@ def test_outcomes_by_item_give_auc_the_interval_of_a_mean(pool):
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
-@pytest.mark.parametrize("kind", ["polars", "pandas", "csv"])
-def test_scored_rows_tell_which_item_beats_which_target(pool, kind, tmp_path):
+def test_scored_rows_tell_which_item_beats_which_target(pool):
     targets, sampled = pool.beats.shape
     frame = pl.DataFrame(
         {
@@ -232,11 +231,6 @@ def test_scored_rows_tell_which_item_beats_which_target(pool, kind, tmp_path):
         }
     )
     source = frame.sample(fraction=1.0, shuffle=True, seed=3)
-    if kind == "pandas":
-        source = source.to_pandas()
-    if kind == "csv":
-        source.write_csv(tmp_path / "scores.csv")
-        source = str(tmp_path / "scores.csv")
     (counts,) = read_counts(source, items=600, replacement=False, negatives="shared").values()
     direct = pool.targets().counts
     assert counts.shared.known

@@ -20,12 +20,9 @@ from tests.readers import (
     cases,
     cells,
     compare_slowly,
-    documented,
-    need,
     read_counts,
     read_models,
     read_targets,
-    run_documented,
     scored_rows,
 )
 from unsample.errors import (
@@ -297,14 +294,6 @@ def test_calls_that_contradict_the_table():
 
 
 # -- frames --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("engine", ["pandas", "Polars", "DuckDB"])
-def test_the_documented_lines_run(engine, tmp_path):
-    need(engine.lower(), "frames")
-    found = run_documented(engine, tmp_path)
-    assert list(found) == ["NDCG@10", "Recall@50"]
-    assert documented(engine).splitlines()[-1] == documented("pandas").splitlines()[-1]
 
 
 def test_no_engine_outlives_an_error(tmp_path):

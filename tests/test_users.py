@@ -189,9 +189,6 @@ def test_ten_equal_targets_of_a_user_inform_as_one():
     assert np.ptp(taken_apart.bounds()) < 0.9 * np.ptp(ten.bounds())
 
 
-# -- comparisons ---------------------------------------------------------------------------------
-
-
 # -- other forms ---------------------------------------------------------------------------------
 
 
