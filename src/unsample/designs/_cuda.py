@@ -69,13 +69,12 @@ def count_on_device(
             "item factors must be finite, got some that are not; a model that diverged has such "
             "factors, and so have factors that are too large for float32"
         )
-    rows = max(1, _SCORES // candidates.items)
+    rows, count = max(1, _SCORES // candidates.items), _by_products
     if _is_fused(place, items.shape[1]):
-        rows, count = _TARGETS, _by_kernels(torch, factors, items)
-    else:
-        count = _by_products(torch, factors, items)
+        rows, count, items = _TARGETS, _by_kernels, _for_kernel(torch, items)
     for at, part in candidates.parts(rows):
-        better, equal, own = (array.cpu().numpy() for array in count(part))
+        users = _on_device(torch, factors.user_factors[part.users], place)
+        better, equal, own = (array.cpu().numpy() for array in count(torch, users, items, part))
         yield at, better.astype(np.int64), equal.astype(np.int64), own
 
 
@@ -98,39 +97,29 @@ def _is_fused(place: Any, dim: int) -> bool:
     return place.type == "cuda" and descriptors is not None and dim <= _LARGEST_DIM
 
 
-def _by_kernels(torch: Any, factors: FactorScores, items: Any) -> Callable[[Candidates], _Counts]:
-    right, place = _for_kernel(torch, items), items.device
-
-    def count(part: Candidates) -> _Counts:
-        users = _for_kernel(torch, _on_device(torch, factors.user_factors[part.users], place))
-        own = own_scores(users, right, torch.as_tensor(part.targets, device=place))
-        better, not_worse = count_above(users, right, own)
-        if len(part.excluded[0]):
-            begins = np.concatenate([[0], np.cumsum(part.items - 1 - part.others)])
-            starts, excluded = _as_ids(torch, place, begins, part.excluded[1])
-            fewer = count_excluded(users, right, own, starts, excluded)
-            better, not_worse = better - fewer[0], not_worse - fewer[1]
-        return better, not_worse - better - 1, own
-
-    return count
+def _by_kernels(torch: Any, users: Any, items: Any, part: Candidates) -> _Counts:
+    users, place = _for_kernel(torch, users), items.device
+    own = own_scores(users, items, torch.as_tensor(part.targets, device=place))
+    better, not_worse = count_above(users, items, own)
+    if len(part.excluded[0]):
+        begins = np.concatenate([[0], np.cumsum(part.items - 1 - part.others)])
+        starts, excluded = _as_ids(torch, place, begins, part.excluded[1])
+        fewer = count_excluded(users, items, own, starts, excluded)
+        better, not_worse = better - fewer[0], not_worse - fewer[1]
+    return better, not_worse - better - 1, own
 
 
-def _by_products(torch: Any, factors: FactorScores, items: Any) -> Callable[[Candidates], _Counts]:
-    """Return what counts by whole rows of scores, where there are no kernels."""
-    place = items.device
-
-    def count(part: Candidates) -> _Counts:
-        scores = _on_device(torch, factors.user_factors[part.users], place) @ items.T
-        own = scores.gather(1, torch.as_tensor(part.targets, device=place)[:, None])
-        better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
-        if len(part.excluded[0]):
-            row, column = _as_ids(torch, place, *part.excluded)
-            excluded, rival = scores[row, column], own[row, 0]
-            better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
-            not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)
-        return better, not_worse - better - 1, own[:, 0]
-
-    return count
+def _by_products(torch: Any, users: Any, items: Any, part: Candidates) -> _Counts:
+    """Count by whole rows of scores, where there are no kernels."""
+    scores, place = users @ items.T, items.device
+    own = scores.gather(1, torch.as_tensor(part.targets, device=place)[:, None])
+    better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
+    if len(part.excluded[0]):
+        row, column = _as_ids(torch, place, *part.excluded)
+        excluded, rival = scores[row, column], own[row, 0]
+        better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
+        not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)
+    return better, not_worse - better - 1, own[:, 0]
 
 
 def _on_device(torch: Any, factors: npt.NDArray[Any], place: Any) -> Any:

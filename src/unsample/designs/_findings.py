@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,9 +102,9 @@ class Findings(Targets):
         last = getattr(self.design, "k", None) or 0
         return np.asarray((self.lowest < self.ranks) & (self.lowest <= last))
 
-    @cached_property
+    @property
     def counts(self) -> RankCounts:
-        """Return how many targets were seen at each rank."""
+        """Return how many targets were seen at each rank, or are known to be in each range."""
         if self.unknown.any():
             raise DesignError(
                 "ranks must be known up to K to be counted, got a guided evaluation, which left "
@@ -115,5 +114,5 @@ class Findings(Targets):
 
     @property
     def ranges(self) -> RankCounts:
-        """Return the counts of ranks, each with the range in which it is known to be."""
-        return self.count()
+        """Return these counts also if some targets are open: then their ranges reach above K."""
+        return super().counts
