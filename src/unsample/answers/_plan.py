@@ -243,10 +243,8 @@ class _Planner:
         enough = bisect_left(self._sizes, True, key=lambda size: self._fixed(size).enough)
         fixed = self._fixed(self._sizes[min(enough, len(self._sizes) - 1)])
         guided = self._guided(error=min(max(self._error_sought, _LEAST_ERROR), _LARGEST_ERROR))
-        share = (self.error * self.value / (self._z * self._sd)) ** 2 + 1.0 / self.users
+        share = (self._error_sought * self.value / (self._z * self._sd)) ** 2 + 1.0 / self.users
         users = math.ceil(1.0 / share - 1e-9)
-        if self.apart is not None:
-            users = self._users_for(self.apart)
         exact = self._of_users(max(users, min(_FEWEST, self.users)))
         return tuple(each for each in (fixed, guided, exact) if each is not None)
 
@@ -258,12 +256,6 @@ class _Planner:
         whole = (self.apart / (self._z_of_verdicts * math.sqrt(2.0))) ** 2
         draw = math.sqrt(max(whole - self._sd**2 / self.users, 0.0))
         return self._z * draw / self.value
-
-    def _is_enough(self, half_width: float, apart: float) -> bool:
-        found, wanted = half_width, self.error * self.value
-        if self.apart is not None:
-            found, wanted = apart, self.apart
-        return found <= wanted * (1.0 + 1e-9)
 
     def _tells_apart(self, half_width: float) -> float:
         """Return the smallest difference that is told apart, where values are means over users."""
@@ -277,10 +269,8 @@ class _Planner:
         """Return an exact design: the mean of m of M users varies by sd^2 (1/m - 1/M)."""
         design, mean, _ = self._exact
         half_width = self._z * self._sd * math.sqrt(max(1.0 / users - 1.0 / self.users, 0.0))
-        apart = self._tells_apart(half_width)
-        enough = self._is_enough(half_width, apart)
-        budget = self._budget_for(users)
-        return Outcome(design, budget, users * mean, users, half_width, apart, enough)
+        apart, budget = self._tells_apart(half_width), self._budget_for(users)
+        return Outcome(design, budget, users * mean, users, half_width, apart)
 
     def _budget_for(self, users: int) -> int:
         """Return which budget is almost surely enough for so many users."""
@@ -310,14 +300,15 @@ class _Planner:
         counts = expected_counts(self.guess, Law(self.items, sampled), self.users)
         (entry,) = estimate_counts(counts, metrics=self.metric, candidates=self.candidates).entries
         low, high = entry.interval(population=False)
-        if entry.source == BOUNDS or entry.posterior is None:
-            apart = high - low
-        else:
+        apart = high - low
+        if entry.source != BOUNDS and entry.posterior is not None:
             both = Posterior.joined(dict.fromkeys("AB", entry.posterior), {}).law(self.metric)
             ends = both.difference("A", "B").interval(two_sided(DEFAULT_LEVEL))
             apart = (ends[1] - ends[0]) / 2.0
         cost, half_width = self.users * (sampled + 1), (high - low) / 2.0
-        enough = self._is_enough(half_width, apart)
+        enough = half_width <= self.error * self.value
+        if self.apart is not None:
+            enough = apart <= self.apart
         return Outcome(Fixed(sampled), cost, float(cost), self.users, half_width, apart, enough)
 
     def _guided(self, budget: int | None = None, error: float | None = None) -> Outcome | None:
@@ -348,9 +339,7 @@ class _Planner:
             cost = (found.scored - in_full) * more + in_full
         limit = budget if budget is not None else math.ceil(_ALLOWED * cost)
         apart = self._tells_apart(half_width)
-        # With an error, `evaluate` draws until it is reached.
-        enough = error is not None or self._is_enough(half_width, apart)
-        return Outcome(found.design, limit, cost, self.users, half_width, apart, enough)
+        return Outcome(found.design, limit, cost, self.users, half_width, apart)
 
     def _simulate(self, design: Design, budget: int | None = None) -> Findings:
         # The same random numbers for every budget, so that widths fall as it grows.

@@ -25,8 +25,8 @@ class Outcome:
     half_width: float
     #: The smallest difference of two models that is told apart, if each is evaluated so.
     smallest_difference: float
-    #: Whether it does what was asked for.
-    enough: bool
+    #: Whether it does what was asked for, where no budget is named: a fixed sample may not.
+    enough: bool = True
 
     @property
     def name(self) -> str:
@@ -68,10 +68,7 @@ class Plan(Result):
 
     @property
     def best(self) -> Outcome:
-        """Return the design to use: the narrowest within a budget, else the cheapest that will do.
-
-        A fixed sample may not do, and the others always do.
-        """
+        """Return the design to use: the narrowest within a budget, else the cheapest that does."""
         if self.allowed is not None:
             return min(self.outcomes, key=lambda each: (each.half_width, each.cost))
         able = [each for each in self.outcomes if each.enough]
