@@ -202,7 +202,7 @@ class Law:
         else:
             result = np.zeros((len(low), len(grid)))
             result[:, inside] = mean_over(
-                lambda ranks: self.range_pmf(low, high, self._true_ranks(ranks)),
+                lambda ranks: self.range_pmf(low, high, ranks),
                 grid.low[inside],
                 reach[inside],
                 one_by_one=self._has_kinks(grid.low[inside], reach[inside]),
@@ -212,34 +212,20 @@ class Law:
             result[high == self.n] += 1.0 - share
         return result
 
-    @property
-    def _kinks(self) -> float:
-        """Return how far from the first and the last rank the bounds of the law matter.
-
-        Without replacement r - 1 <= R - 1 and n - r <= N - R. Where a share f of the items is
-        sampled, these bounds are reached with probability f^(R-1) and f^(N-R).
-        """
-        if self.replacement:
-            return 0.0
-        return max(_LEAST_REACH, _NEVER / -math.log(self.sampled / (self.items - 1.0)))
-
-    def _true_ranks(self, places: FloatArray) -> FloatArray:
-        """Return the places where a bin is evaluated: whole ranks where the law needs them."""
-        near = (places <= self._kinks) | (places > self.items - self._kinks)
-        return np.where(near, np.rint(places), places)
-
     def _has_kinks(self, first: IntArray, last: IntArray) -> BoolArray:
         """Return the bins over which P(r | R) is not smooth, if narrow enough to visit each rank.
 
-        It is not smooth near either end, and across bins of several standard errors of a rank.
+        Without replacement r - 1 <= R - 1 and n - r <= N - R. Where a share f of the items is
+        sampled, these bounds are reached with probability f^(R-1) and f^(N-R), so the law is not
+        smooth near either end; nor is it across bins of several standard errors of a rank.
         """
         if self.replacement:
             return np.zeros(len(first), dtype=bool)
-        narrow = last - first < _WIDE
-        near = (first <= self._kinks) | (last > self.items - self._kinks)
+        narrow, sampled = last - first < _WIDE, self.sampled / (self.items - 1.0)
+        reach = max(_LEAST_REACH, _NEVER / -math.log(sampled))
+        near = (first <= reach) | (last > self.items - reach)
         share = ((first + last) / 2.0 - 1.0) / (self.items - 1.0)
-        left = 1.0 - self.sampled / (self.items - 1.0)
-        error = self.items * np.sqrt(share * (1.0 - share) * left / self.sampled)
+        error = self.items * np.sqrt(share * (1.0 - share) * (1.0 - sampled) / self.sampled)
         return np.asarray(narrow & (near | (last - first > _TOO_WIDE * error)))
 
     def draw(
