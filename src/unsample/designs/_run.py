@@ -175,8 +175,7 @@ def _compared(scan: Scan, tally: Tally, goal: IntArray, how: Run) -> Iterator[No
 def _above(tally: Tally, scan: Scan, ties: str, *, in_one_list: bool) -> IntArray:
     """Return how many items are above each target of a model.
 
-    Targets of one user in one list must have different places, also if they tie: one after the
-    other is put into the list of ties.
+    Targets of one user in one list must have different places, also if they tie.
     """
     users = scan.candidates.users
     above, chance = tally.beaten(ties).copy(), tie_place(scan.orders.keys)
@@ -188,14 +187,21 @@ def _above(tally: Tally, scan: Scan, ties: str, *, in_one_list: bool) -> IntArra
     order = np.lexsort([chance, tally.own, users])
     same = (np.diff(users[order]) == 0) & (np.diff(tally.own[order]) == 0)
     for group in np.split(order, np.flatnonzero(~same) + 1):
-        if len(group) == 1:
-            continue
-        others = int(tally.equal[group[0]]) - (len(group) - 1)
-        before: list[int] = []  # the places of the targets that are in the list
-        for number, target in enumerate(group.tolist()):
-            last = others + number
-            free = {"optimistic": number, "pessimistic": last}.get(ties)
-            place = int(chance[target] * (last + 1)) if free is None else free
-            before = [*(each + (each >= place) for each in before), place]
-        above[group] = tally.better[group] + before
+        if len(group) > 1:
+            others = int(tally.equal[group[0]]) - (len(group) - 1)
+            above[group] = tally.better[group] + _places(chance[group], others, ties)
     return above
+
+
+def _places(chances: FloatArray, others: int, ties: str) -> list[int]:
+    """Return the places of targets that tie with one another, and with so many ``others``."""
+    count = len(chances)
+    if ties != "random":
+        first = 0 if ties == "optimistic" else others
+        return list(range(first, first + count))
+    places: list[int] = []
+    # One after the other is put into the list of ties, and moves those behind it.
+    for number, chance in enumerate(chances):
+        place = int(chance * (others + number + 1))
+        places = [*(each + (each >= place) for each in places), place]
+    return places
