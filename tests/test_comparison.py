@@ -104,13 +104,10 @@ def test_verdicts_read_as_sentences(result, ranks):
         assert re.match(
             "(first and near|near and first) cannot be told apart by their full", sentence
         )
-    assert "cannot be told apart" in str(result.difference("first", "near", "HR@40"))
     two = {name: ranks[name] for name in ("first", "behind")}
     clear = unsample.compare(two, items=ITEMS, sampled=SAMPLED, metrics="Recall@100")
     assert clear.winner("HR@100") == "first"
     assert clear.sentences()[0].startswith("first has the highest full-catalogue Recall@100 (95 %")
-    assert str(clear.differences[0]).startswith("first beats behind on Recall@100: difference +0")
-    assert str(clear.differences[0].reversed()) == str(clear.differences[0])
     won = {("first", "near"): "first", ("first", "behind"): "behind", ("near", "behind"): "near"}
     pairs = [replace(pair, winner=won[pair.a, pair.b]) for pair in result.differences]
     circle = replace(result, differences=tuple(pairs))

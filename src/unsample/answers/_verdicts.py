@@ -63,18 +63,6 @@ class Difference:
         hidden = ("law", "sign")
         return {name: value for name, value in vars(self).items() if name not in hidden}
 
-    def __str__(self) -> str:
-        ahead = self.value >= 0 if self.winner is None else self.winner == self.a
-        first = self if ahead else self.reversed()
-        verdict = f"{first.a} and {first.b} cannot be told apart"
-        if self.winner is not None:
-            verdict = f"{first.a} beats {first.b}"
-        elif first.low > 0:
-            verdict = f"{first.a} is ahead of {first.b}, not surely enough for so many pairs,"
-        chance = "" if first.chance is None else f", chance {percent_of(first.chance)}"
-        facts = f"difference {first.value:+.4f}, [{first.low:+.4f}, {first.high:+.4f}]"
-        return f"{verdict} on {self.metric}: {facts}{chance}"
-
 
 def verdicts(
     metric: str, pairs: Sequence[tuple[str, str, DifferenceLaw]], level: float
@@ -123,8 +111,3 @@ def two_sided(level: float) -> float:
     if check_level(level) <= 0.5:
         raise InputError(f"level must be above 0.5, the chance of a coin, got {level:g}")
     return 2.0 * level - 1.0
-
-
-def percent_of(chance: float) -> str:
-    """Return a chance in percent, as people read it."""
-    return "more than 99 %" if chance > 0.995 else f"{100 * chance:.0f} %"

@@ -111,7 +111,7 @@ def _differences(result: Comparison) -> Table:
     rows = [pair if pair.value >= 0 else pair.reversed() for pair in result.differences]
     if len(result.models) > _MOST_MODELS:
         highest = {row.metric: row.model for row in reversed(result.standings)}
-        rows = [row for row in rows if row.a == highest[row.metric]]
+        rows = [row for row in rows if highest[row.metric] in (row.a, row.b)]
     columns: Columns[Difference] = {
         "metric": lambda row: row.metric,
         "models": lambda row: f"{row.a} - {row.b}",
