@@ -39,10 +39,6 @@ NOT_ESTIMATES = {"naive", "rank"}
 METRICS = parse_all(["Recall@1", "Recall@40", "Precision@40", "NDCG@40", "AP@40", "AUC", "AUC@40"])
 
 
-def _estimator(name: str) -> Estimator:
-    return estimators.parse(name)
-
-
 def _metrics(estimator: Estimator):
     return [metric for metric in METRICS if estimator.supports(metric)]
 
@@ -51,7 +47,9 @@ def _metrics(estimator: Estimator):
 def fitted(counts):
     """Return every variant fitted to the same counts, and to two bootstrap samples of them."""
     drawn = np.concatenate([counts.weight[None], reference.bootstrap(counts, 2, rng=0)])
-    return {name: _evaluate(_estimator(name), counts, histograms=drawn) for name in VARIANTS}, drawn
+    return {
+        name: _evaluate(estimators.parse(name), counts, histograms=drawn) for name in VARIANTS
+    }, drawn
 
 
 def _evaluate(estimator: Estimator, counts: RankCounts, metrics=None, **options):
@@ -78,14 +76,14 @@ def test_nothing_escapes():
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_names_round_trip(name):
-    estimator = _estimator(name)
-    assert _estimator(str(estimator)) == estimator
-    assert hash(_estimator(str(estimator))) == hash(estimator)
+    estimator = estimators.parse(name)
+    assert estimators.parse(str(estimator)) == estimator
+    assert hash(estimators.parse(str(estimator))) == hash(estimator)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_values_are_finite_certified_and_near_the_truth(name, fitted, full_ranks):
-    estimator = _estimator(name)
+    estimator = estimators.parse(name)
     metrics = _metrics(estimator)
     evaluation = fitted[0][name]
     assert evaluation.values.shape == (3, len(metrics))
@@ -101,7 +99,7 @@ def test_values_are_finite_certified_and_near_the_truth(name, fitted, full_ranks
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_batches_give_what_single_fits_give(name, counts, fitted):
-    estimator = _estimator(name)
+    estimator = estimators.parse(name)
     batch, drawn = fitted[0][name].values, fitted[1]
     for row, times in enumerate(drawn.astype(int)):
         single = RankCounts.from_ranks(np.repeat(counts.low, times), items=400, sampled=30)
@@ -112,7 +110,7 @@ def test_batches_give_what_single_fits_give(name, counts, fitted):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_full_sampling_without_replacement_is_exact(name):
     """With n = N every sampled rank is the global rank, and no estimator may do worse."""
-    estimator = _estimator(name)
+    estimator = estimators.parse(name)
     ranks = np.random.default_rng(0).integers(1, 151, size=500)
     counts = RankCounts.from_ranks(ranks, items=150, sampled=149, replacement=False)
     metrics = _metrics(estimator)
@@ -126,7 +124,7 @@ def test_full_sampling_without_replacement_is_exact(name):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_targets_of_known_rank_count_exactly(name, counts, full_ranks):
     """Half the targets ranked in full, half sampled without replacement: each adds its part."""
-    estimator = _estimator(name)
+    estimator = estimators.parse(name)
     known, sampled = full_ranks[:1500], full_ranks[1500:]
     drawn = Law(400, 30, replacement=False).draw(sampled, rng=1)
     exact = RankCounts.from_ranks(known, items=400, sampled=399, replacement=False)
@@ -143,7 +141,7 @@ def test_targets_of_known_rank_count_exactly(name, counts, full_ranks):
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_catalogues_may_differ_by_target(name, full_ranks):
-    estimator = _estimator(name)
+    estimator = estimators.parse(name)
     rng = np.random.default_rng(3)
     items = 400 + rng.integers(0, 40, size=len(full_ranks))
     ranks = 1 + rng.binomial(30, (full_ranks - 1) / (items - 1))
@@ -159,7 +157,7 @@ def test_catalogues_may_differ_by_target(name, full_ranks):
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_distributions_have_mass_one_and_give_the_metrics(name, counts, fitted):
-    estimator = _estimator(name)
+    estimator = estimators.parse(name)
     evaluation = fitted[0][name]
     distribution = evaluation.distribution
     assert distribution is not None
