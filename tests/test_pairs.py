@@ -70,10 +70,6 @@ def test_parts_add_up_and_files_hold_them():
     assert PairCounts.from_arrays(whole.arrays(), "a file") == whole
     with pytest.raises(FileError, match="pairs of cells"):
         PairCounts.from_arrays(whole.arrays() | {"left": whole.left[1:]}, "a file")
-    with pytest.raises(InputError, match="5 keys"):
-        PairCounts.of_cells(whole.first, whole.second[1:], whole.count)
-    with pytest.raises(InputError, match="at least one"):
-        PairCounts.merge([])
 
 
 def test_bins_are_those_that_a_query_makes():

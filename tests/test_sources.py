@@ -147,7 +147,7 @@ def test_tables_need_not_be_alike_but_must_have_the_same_columns(folder):
         assert found.rows() == expected.rows()
     with pytest.raises(InputError, match=r"column 'user' of .* got no value in 300 rows"):
         unsample.compare(["A.csv", "ranks.csv"], **OPTIONS)
-    with pytest.raises(InputError, match=r"must hold ranks to be compared, got saved counts"):
+    with pytest.raises(InputError, match="must hold ranks or scores to be compared, got counts"):
         unsample.compare(["A.csv", "B.npz"], **OPTIONS)
 
 

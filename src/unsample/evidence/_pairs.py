@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample.errors import FileError, InputError
+from unsample.errors import FileError
 from unsample.evidence._columns import distinct_rows, read_columns
 from unsample.metrics import Metric
 
@@ -85,11 +85,6 @@ class PairCounts:
     def of_cells(cls, first: IntArray, second: IntArray, count: npt.ArrayLike) -> PairCounts:
         """Take a row of keys for the first and for the second cell of each pair; equal ones add."""
         times = np.asarray(count, dtype=np.int64)
-        if not first.shape == second.shape == (len(times), len(PAIR_KEYS)):
-            raise InputError(
-                f"pair counts must have {len(PAIR_KEYS)} keys on each side of {len(times)} pairs, "
-                f"got shapes {first.shape} and {second.shape}"
-            )
         keys, place = distinct_rows(np.concatenate([first, second]))
         pair = place[: len(times)] * len(keys) + place[len(times) :]
         found, where = np.unique(pair, return_inverse=True)
@@ -130,8 +125,6 @@ class PairCounts:
     def merge(cls, parts: Iterable[PairCounts]) -> PairCounts:
         """Add up pairs that were counted in parts, each user being in one of them."""
         each = list(parts)
-        if not each:
-            raise InputError("parts must hold at least one PairCounts, got none")
         return cls.of_cells(
             np.concatenate([part.first for part in each]),
             np.concatenate([part.second for part in each]),

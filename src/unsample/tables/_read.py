@@ -67,11 +67,6 @@ def read_models(sources: Mapping[str, Any], asked: Asked) -> ModelCounts | dict[
     """
     asked = replace(asked, by=SOURCE_MODEL)
     with _opened(sources, asked) as table:
-        if {*COUNTS} <= {*table.kinds}:
-            raise InputError(
-                f"{table.name} must hold ranks or scores to be compared, got counts; count all "
-                "models in one table (by='model'), or load each: RankCounts.load"
-            )
         reading = _Reading.of(table, asked)
         if not reading.query.users:
             targets = reading.targets()
