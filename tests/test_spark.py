@@ -1,7 +1,9 @@
 """Spark in local mode gives the counts of the local path, to the last one."""
 
 import os
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -98,6 +100,18 @@ def test_the_printed_query_runs(session):
     there, here = read_models(session.sql(text)), read_models(frame, **DESIGN)
     assert dict(there) == dict(here)
     assert dict(there.between) == dict(here.between)
+
+
+def test_the_lines_of_the_page_run(session, tmp_path):
+    """The check of the pages runs those of other engines, and compiles these alone."""
+    page = (Path(__file__).parents[1] / "docs" / "tables.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"^Spark\n\n```python\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    ranks = pl.DataFrame({"rank": np.random.default_rng(5).integers(1, 101, 2000)})
+    ranks.write_parquet(tmp_path / "ranks.parquet")
+    names = {}
+    exec(lines.replace("ranks.parquet", str(tmp_path / "ranks.parquet")), names)
+    local = unsample.estimate(ranks, items=3706, sampled=99, metrics=["NDCG@10", "Recall@50"])
+    assert names["result"].to_dict() == local.to_dict()
 
 
 # -- evaluation on the workers -------------------------------------------------------------------
