@@ -116,15 +116,17 @@ def test_numbers_agree_with_each_other(result):
             assert math.isclose(pair.value, means[pair.a] - means[pair.b], abs_tol=1e-12)
     for metric in METRICS:
         rows = [row for row in result.standings if row.metric == metric]
+        assert math.isclose(sum(row.place for row in rows), 6.0, rel_tol=1e-9)
         assert math.isclose(sum(row.best_on for row in rows), 4.0, rel_tol=1e-9)
         for row in rows:
             assert row.like_low <= row.low <= row.value <= row.high <= row.like_high
+            assert 1 <= row.place_low <= row.place <= row.place_high <= 3
             others = [name for name in "ABC" if name != row.model]
             beats = [result.difference(row.model, o, metric, like=False).chance for o in others]
             assert row.chance <= min(beats) + 1e-12
 
 
-def test_how_often_a_model_is_the_best_is_that_of_a_normal_law():
+def test_places_are_those_of_a_normal_law():
     values = np.array([[0.3, 0.2], [0.3, 0.31]])
     users = np.stack([np.diag([0.01, 0.01])] * 2)
     about = (parse("NDCG@10"), ("A", "B"))
@@ -133,6 +135,7 @@ def test_how_often_a_model_is_the_best_is_that_of_a_normal_law():
     error = math.sqrt(2 * 0.01 * CAUTION)
     expected = ndtr(0.1 / error) + ndtr(-0.01 / error)
     assert math.isclose(rows["A"].best_on, expected, abs_tol=0.02)
+    assert math.isclose(rows["A"].place, 2 - expected / 2, abs_tol=0.01)
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ THESE, LIKE = "these data sets", "data sets like these"
 
 @dataclass(frozen=True)
 class MeanStanding:
-    """One model's mean over data sets, and its chances of being the best."""
+    """One model's mean over data sets, its places, and its chances of being the best."""
 
     metric: str
     model: str
@@ -64,6 +64,10 @@ class MeanStanding:
     chance: float
     #: On how many of the data sets the model is the best, to be expected.
     best_on: float
+    #: The mean place among the models, and its interval for data sets like these.
+    place: float
+    place_low: float
+    place_high: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -247,16 +251,18 @@ class AcrossLaw:
         chances = best_of(
             self.names, drawn.mean(axis=0), lambda a, b: self.mean(a, b, like=False).chance
         )
-        highest = drawn.argmax(axis=2)
+        places = 1.0 + np.argsort(np.argsort(-drawn, axis=2), axis=2).astype(np.float64)
         most = math.inf if self.metric.family.unlimited else 1.0
         rows = []
         for at, name in enumerate(self.names):
             here, like = (self.mean(name, like=like) for like in (False, True))
             ends = (np.clip(law.interval(level), 0.0, most).tolist() for law in (here, like))
             (low, high), (like_low, like_high) = ends
-            best_on = float((highest == at).mean(axis=1).sum())
-            head, tail = (self.metric.name, name, here.value), (chances[name], best_on)
-            rows.append(MeanStanding(*head, low, high, like_low, like_high, *tail))
+            best_on = float((places[:, :, at] == 1.0).mean(axis=1).sum())
+            place = _mean_place(places[:, :, at], len(self.names))
+            head = (self.metric.name, name, here.value, low, high, like_low, like_high)
+            tail = (chances[name], best_on, place.value, *place.interval(level))
+            rows.append(MeanStanding(*head, *tail))
         return sorted(rows, key=lambda row: -row.value)
 
     def _drawn(self) -> FloatArray:
@@ -270,3 +276,10 @@ class AcrossLaw:
             error = parts @ symmetric_root(prior) + chance @ symmetric_root(CAUTION * users)
             found.append(values + error)
         return np.stack(found)
+
+
+def _mean_place(places: FloatArray, last: int) -> TSpread:
+    """Return the law of the mean of places (data sets x draws) on data sets like these."""
+    part = runs_apart(places.mean(axis=1), np.diag(places.var(axis=1)))
+    error, freedom = with_runs(float(places.mean(axis=0).std()), 1e4, [part])
+    return TSpread(float(places.mean()), error, freedom, 1.0, float(last))

@@ -153,6 +153,7 @@ def _(result: Across) -> Sheet:
         notes=(
             ("best", f"chance of the highest mean on {THESE}"),
             ("best on", "so many of them, to be expected"),
+            ("place", f"the mean place, with its interval on {LIKE}"),
         ),
         warnings=result.warnings,
         settings=(("Means are over", ", ".join(result.whole)), ("Level", _sure(result))),
@@ -192,12 +193,17 @@ def _means(result: Across) -> Table:
         held = (result.comparisons[name].estimates[row.model] for name in result.whole)
         return replace(shown, marks=tuple(each[row.metric].value for each in held))
 
+    def place(row: MeanStanding) -> Number:
+        ends = f"{row.place_low:.1f}, {row.place_high:.1f}"
+        return Number(f"{row.place:.2f} [{ends}]", row.place)
+
     columns: Columns[MeanStanding] = {
         "metric": lambda row: row.metric,
         "model": lambda row: row.model,
         "mean": mean,
         "best": lambda row: chance(row.chance),
         "best on": lambda row: Number(f"{row.best_on:.1f}", row.best_on),
+        "place": place,
     }
     return replace(
         Table.of(result.standings, columns),
