@@ -2,9 +2,9 @@
 
     python benchmarks/gpu_ranking.py [users] [items] [dim]
 
-Prints whether ranks equal those of float64 on whole numbers (which float32 holds exactly, ties and
-excluded items included) and those of the processor, times, and how rounding moves real ranks; fails
-where ranks differ. It needs numpy and torch alone. ``--tiny`` runs the same on the
+Prints whether ranks equal those of float64 on whole numbers (which every precision holds exactly,
+ties and excluded items included) and those of the processor, times, and how rounding moves real
+ranks; fails where ranks differ. It needs numpy and torch alone. ``--tiny`` runs the same on the
 processor, with plain products in the kernels' place, to see that it runs.
 """
 
@@ -19,6 +19,7 @@ import torch
 from unsample.designs import Candidates, FactorScores, _cuda, count_all
 
 SEEN = 100  # excluded items of a user, in the mean
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 TINY = "--tiny" in sys.argv
 DEVICE = "cpu" if TINY else "cuda"
 
@@ -59,28 +60,30 @@ def plain(users, items, targets, pairs=None):
     return better, level
 
 
-def fused(users, items, targets, pairs=None):
+def fused(users, items, targets, precision, pairs=None):
     """Return the same by the kernels."""
     if TINY:
         return plain(users, items, targets, pairs)
-    own = _cuda.own_scores(users, items, targets)
-    better, level = _cuda.count_above(users, items, own)
+    launch = _cuda.LAUNCHES[precision]
+    own = _cuda.own_scores(users, items, targets, launch)
+    better, level = _cuda.count_above(users, items, own, launch)
     if pairs is not None:
-        fewer = _cuda.count_excluded(users, items, own, *pairs)
+        fewer = _cuda.count_excluded(users, items, own, *pairs, launch)
         better, level = better - fewer[0], level - fewer[1]
     return better, level
 
 
-def agrees(users, items, dim):
-    """Compare with float64 on small whole numbers, which nothing rounds."""
+def agrees(users, items, dim, precision):
+    """Compare with float64 on small whole numbers, which no precision rounds."""
     left, right = whole(4, (users, dim), -3), whole(4, (items, dim), -3)
     targets, pairs = whole(items, (users,)), excluded_pairs(users, items)
     expected = plain(left.double(), right.double(), targets, pairs)
-    found = fused(left.float(), right.float(), targets, pairs)
+    kind = TYPES[precision]
+    found = fused(left.to(kind), right.to(kind), targets, precision, pairs)
     return all(bool((one == two).all()) for one, two in zip(found, expected, strict=True))
 
 
-def ranks_agree(users, dim, items=700):
+def ranks_agree(users, dim, precision, items=700):
     """Return whether full rankings on the device are those of the processor."""
     rng = np.random.default_rng(0)
     left, right = (rng.integers(-2, 3, size=(n, dim)).astype("float32") for n in (users, items))
@@ -88,17 +91,18 @@ def ranks_agree(users, dim, items=700):
     candidates = Candidates.check((np.arange(users), targets), items)
     here, there = (
         [np.concatenate(each) for each in list(zip(*count_all(*given), strict=True))[1:3]]
-        for given in ((factors, candidates), (factors, candidates, DEVICE))
+        for given in ((factors, candidates), (factors, candidates, DEVICE, precision))
     )
     return all(map(np.array_equal, here, there))
 
 
-def moved(users, items):
+def moved(users, items, precision):
     """Return how many ranks differ from those of float64, and the mean of |R'/R - 1|."""
     scores = users.double() @ items.double().T
     places = (torch.rand(len(users), device=DEVICE) * 9).exp().long().clamp(max=len(items)) - 1
     targets = scores.argsort(dim=1, descending=True).gather(1, places[:, None])[:, 0]
-    ranks = fused(users, items, targets)[0].double()
+    kind = TYPES[precision]
+    ranks = fused(users.to(kind), items.to(kind), targets, precision)[0].double()
     change = (ranks - places).abs()
     return (change > 0).double().mean().item(), (change / (places + 1)).mean().item()
 
@@ -123,20 +127,25 @@ def main(users=100_000, items=1_000_000, dim=128):
     left = torch.randn(users, dim, device=DEVICE)
     right = torch.randn(items, dim, device=DEVICE)
     targets, pairs = whole(items, (users,)), excluded_pairs(users, items)
-    bare = product(left, right)
-    alone = milliseconds(lambda: fused(left, right, targets))
-    seen = milliseconds(lambda: fused(left, right, targets, pairs))
-    equal = all(agrees(*size) for size in ((999, 5003, dim), (70, 40, 16)))
-    equal &= all(ranks_agree(*size) for size in ((1, 3), (150, 128), (300, 129)))
-    share, size = moved(left[:500], right[:200_000])
-    print("| equal | product, ms | kernel, ms | of the product | seen excluded | moved |")
-    print("| --- | --- | --- | --- | --- | --- |")
     print(
-        f"| {equal} | {bare:.1f} | {alone:.1f} | {alone / bare:.2f} | {seen:.1f} "
-        f"| {share:.1%} of ranks, by {size:.1e} |"
+        "| precision | equal | product, ms | kernel, ms | of the product | seen excluded | moved |"
     )
-    if not equal:
-        sys.exit("the kernels give other ranks")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for precision, kind in TYPES.items():
+        u, v = left.to(kind), right.to(kind)
+        bare = product(u, v)
+        alone = milliseconds(lambda u=u, v=v, p=precision: fused(u, v, targets, p))
+        seen = milliseconds(lambda u=u, v=v, p=precision: fused(u, v, targets, p, pairs))
+        equal = all(agrees(*size, precision) for size in ((999, 5003, dim), (70, 40, 16)))
+        equal &= all(ranks_agree(*size, precision) for size in ((1, 3), (150, 128), (300, 129)))
+        share, size = moved(left[:500], right[:200_000], precision)
+        print(
+            f"| {precision} | {equal} | {bare:.1f} | {alone:.1f} | {alone / bare:.2f} "
+            f"| {seen:.1f} | {share:.1%} of ranks, by {size:.1e} |",
+            flush=True,
+        )
+        if not equal:
+            sys.exit(f"{precision} gives other ranks")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 import unsample
 from unsample.designs import Candidates, FactorScores, RowScores, _cuda, count_all
+from unsample.designs._cuda import PRECISIONS
 from unsample.errors import InputError, ScoreError
 
 torch = pytest.importorskip("torch")
@@ -22,10 +23,13 @@ PLACES = [
 ITEMS = 700
 
 
-def world(users=150, dim=20):
-    """Factors (small whole numbers, which nothing rounds, make many ties) and targets."""
+def world(users=150, dim=20, *, whole=True):
+    """Factors (small whole numbers, which no precision rounds, make many ties) and targets."""
     rng = np.random.default_rng(0)
-    left, right = (rng.integers(-2, 3, size=(n, dim)) for n in (users, ITEMS))
+    left, right = (
+        rng.integers(-2, 3, size=(n, dim)) if whole else rng.normal(size=(n, dim))
+        for n in (users, ITEMS)
+    )
     targets = rng.integers(users, size=2 * users), rng.integers(ITEMS, size=2 * users)
     seen = csr_array(rng.random((users, ITEMS)) < 0.1)
     return FactorScores(left.astype(np.float32), right.astype(np.float32)), targets, seen
@@ -50,48 +54,68 @@ def engine(request, monkeypatch):
     return device
 
 
-def own_scores(users, items, targets):
-    return (users * items[targets]).sum(1)
+def own_scores(users, items, targets, launch):
+    return (users.float() * items[targets].float()).sum(1)
 
 
-def count_above(users, items, own):
-    scores = users @ items.T
+def count_above(users, items, own, launch):
+    scores = users.float() @ items.float().T
     return (scores > own[:, None]).sum(1), (scores >= own[:, None]).sum(1)
 
 
-def count_excluded(users, items, own, starts, excluded):
+def count_excluded(users, items, own, starts, excluded, launch):
     row = torch.repeat_interleave(torch.arange(len(users)), starts.diff())
-    scores = (users[row] * items[excluded]).sum(1)
+    scores = (users[row].float() * items[excluded].float()).sum(1)
     which = scores > own[row], scores >= own[row]
     return tuple(torch.bincount(row[each], minlength=len(users)) for each in which)
 
 
 @pytest.mark.parametrize("engine", PLACES, indirect=True)
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(("users", "dim"), [(1, 3), (150, 20), (150, 128), (300, 129)])
-def test_counts_equal_those_of_the_processor(engine, users, dim):
+def test_counts_equal_those_of_the_processor(engine, precision, users, dim):
     factors, targets, seen = world(users, dim)
     for exclude in (None, seen):
         expected = counts(factors, targets, exclude)
-        found = counts(factors, targets, exclude, engine)
+        found = counts(factors, targets, exclude, engine, precision)
         assert all(map(np.array_equal, found, expected))
     assert expected[1].any()
+
+
+# The stand-in adds in another order for the target than for the items.
+@pytest.mark.parametrize("engine", [PLACES[0], *PLACES[2:]], indirect=True)
+@pytest.mark.parametrize(("precision", "off"), [("float32", 1e-3), ("bfloat16", 0.1)])
+def test_rounding_moves_ranks_of_real_numbers_but_little(engine, precision, off):
+    factors, targets, _ = world(whole=False)
+    expected = 1 + counts(factors, targets)[0]
+    found = 1 + counts(factors, targets, None, engine, precision)[0]
+    assert (np.abs(found - expected) / expected).mean() < off
 
 
 def test_evaluate_ranks_on_the_device():
     factors, (_, targets), _ = world()
     pair, rows = (factors.user_factors, factors.item_factors), np.arange(150)
     given = {"targets": (rows, targets[rows]), "items": ITEMS, "metrics": "NDCG@10"}
-    there = unsample.evaluate(pair, **given, run=unsample.Run(device="cpu"))
+    there = unsample.evaluate(pair, **given, run=unsample.Run(device="cpu", precision="bfloat16"))
     assert np.array_equal(there.ranks, unsample.evaluate(pair, **given).ranks)
 
 
-def test_devices_that_are_not_there_are_refused():
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        (("cpu", "float16"), "precision must be one of"),
+        (("abacus",), "device must be one of torch"),
+        pytest.param(
+            ("cuda",),
+            "torch finds no CUDA device",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is one"),
+        ),
+    ],
+)
+def test_bad_arguments_are_refused(where, words):
     factors, targets, _ = world()
-    with pytest.raises(InputError, match="device must be one of torch"):
-        counts(factors, targets, None, "abacus")
-    if not torch.cuda.is_available():
-        with pytest.raises(InputError, match="torch finds no CUDA device"):
-            counts(factors, targets, None, "cuda")
+    with pytest.raises(InputError, match=words):
+        counts(factors, targets, None, *where)
 
 
 def test_what_cannot_be_ranked_on_a_device_is_refused():

@@ -6,20 +6,25 @@ target's own score is the diagonal of a product of the same kind. So it has the 
 scores that it is compared with, and equal scores tie. A third kernel counts the excluded items in
 the same way, and they are subtracted.
 
-Products are as precise as those of numpy in float32, with additions in another order. Rounding
-decides which of two nearly equal items comes first (``benchmarks/gpu_ranking.py``).
+Rounding decides which of two nearly equal items comes first. ``"float32"`` is as precise as numpy,
+with additions in another order. ``"bfloat16"`` keeps seven bits of each factor; products are exact,
+and are added up in float32. Targets and items are rounded in the same way. So a rank is wrong only
+by items with almost the same score as the target. With random factors (128 factors, 200,000 items,
+targets at ranks 1 to 8,000), half of the ranks change, by 0.7 % on average
+(``benchmarks/gpu_ranking.py``).
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import import_extra
+from unsample._checks import check_choice, import_extra
 from unsample.designs._candidates import Candidates
 from unsample.designs._full import Counted
 from unsample.designs._scorers import FactorScores
@@ -38,6 +43,7 @@ def _found(module: str) -> Any:
 triton, tl = _found("triton"), _found("triton.language")
 descriptors = _found("triton.tools.tensor_descriptor")
 
+PRECISIONS = ("float32", "bfloat16")
 #: Targets sent to the device at a time, and scores in memory at a time without kernels.
 _TARGETS, _SCORES = 1 << 18, 1 << 26
 #: The largest number of factors (a power of two) of a block of users.
@@ -50,31 +56,48 @@ _EXCLUDED_AT_ONCE = 64
 _BLOCKS = 1024
 #: Items that are counted at a time: each of a user's eight counters holds 4,095.
 _RANGE = 32_000
-#: Users and items of a block of the main kernel, and how it is compiled; timed on an H200.
-_BLOCK_USERS, _BLOCK_ITEMS, _WARPS, _STAGES = 128, 64, 8, 2
-#: Three products of ten-bit numbers are as precise as one of 23 bits, and faster.
-_PRECISION = "tf32x3"
 #: Of each target, how many items beat it, how many others tie, and its own score, as tensors.
 _Counts: TypeAlias = "tuple[Any, Any, Any]"
 
 
+@dataclass(frozen=True)
+class Launch:
+    """How a kernel reads factors, and the size of a block."""
+
+    precision: str
+    users: int
+    items: int
+    warps: int
+    stages: int
+
+
+#: What suits each precision, found by timing on an H200.
+LAUNCHES = {
+    # Three products of ten-bit numbers are as precise as one of 23 bits, and faster.
+    "float32": Launch("tf32x3", users=128, items=64, warps=8, stages=2),
+    "bfloat16": Launch("tf32", users=256, items=64, warps=16, stages=2),
+}
+
+
 def count_on_device(
-    factors: FactorScores, candidates: Candidates, device: str
+    factors: FactorScores, candidates: Candidates, device: str, precision: str
 ) -> Iterator[Counted]:
     """Compare targets with all their candidates on a device."""
+    check_choice("precision", precision, PRECISIONS)
     torch, place = _place(device)
-    items = _on_device(torch, factors.item_factors, place)
+    items = _rounded(torch, factors.item_factors, place, precision)
     if not bool(torch.isfinite(items).all()):
         raise ScoreError(
             "item factors must be finite, got some that are not; a model that diverged has such "
-            "factors, and so have factors that are too large for float32"
+            f"factors, and so have factors that are too large for {precision}"
         )
-    rows, count = max(1, _SCORES // candidates.items), _by_products
+    rows = max(1, _SCORES // candidates.items)
     if _is_fused(place, items.shape[1]):
-        rows, count, items = _TARGETS, _by_kernels, _for_kernel(torch, items)
+        rows, count = _TARGETS, _by_kernels(torch, factors, items, precision)
+    else:
+        count = _by_products(torch, factors, items, precision)
     for at, part in candidates.parts(rows):
-        users = _on_device(torch, factors.user_factors[part.users], place)
-        better, equal, own = (array.cpu().numpy() for array in count(torch, users, items, part))
+        better, equal, own = (array.cpu().numpy() for array in count(part))
         yield at, better.astype(np.int64), equal.astype(np.int64), own
 
 
@@ -97,33 +120,52 @@ def _is_fused(place: Any, dim: int) -> bool:
     return place.type == "cuda" and descriptors is not None and dim <= _LARGEST_DIM
 
 
-def _by_kernels(torch: Any, users: Any, items: Any, part: Candidates) -> _Counts:
-    users, place = _for_kernel(torch, users), items.device
-    own = own_scores(users, items, torch.as_tensor(part.targets, device=place))
-    better, not_worse = count_above(users, items, own)
-    if len(part.excluded[0]):
-        begins = np.concatenate([[0], np.cumsum(part.items - 1 - part.others)])
-        starts, excluded = _as_ids(torch, place, begins, part.excluded[1])
-        fewer = count_excluded(users, items, own, starts, excluded)
-        better, not_worse = better - fewer[0], not_worse - fewer[1]
-    return better, not_worse - better - 1, own
+def _by_kernels(
+    torch: Any, factors: FactorScores, items: Any, precision: str
+) -> Callable[[Candidates], _Counts]:
+    launch, right = LAUNCHES[precision], _for_kernel(torch, items)
+
+    def count(part: Candidates) -> _Counts:
+        rounded = _rounded(torch, factors.user_factors[part.users], right.device, precision)
+        users, place = _for_kernel(torch, rounded), right.device
+        own = own_scores(users, right, torch.as_tensor(part.targets, device=place), launch)
+        better, not_worse = count_above(users, right, own, launch)
+        if len(part.excluded[0]):
+            begins = np.concatenate([[0], np.cumsum(part.items - 1 - part.others)])
+            starts, excluded = _as_ids(torch, place, begins, part.excluded[1])
+            fewer = count_excluded(users, right, own, starts, excluded, launch)
+            better, not_worse = better - fewer[0], not_worse - fewer[1]
+        return better, not_worse - better - 1, own
+
+    return count
 
 
-def _by_products(torch: Any, users: Any, items: Any, part: Candidates) -> _Counts:
-    """Count by whole rows of scores, where there are no kernels."""
-    scores, place = users @ items.T, items.device
-    own = scores.gather(1, torch.as_tensor(part.targets, device=place)[:, None])
-    better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
-    if len(part.excluded[0]):
-        row, column = _as_ids(torch, place, *part.excluded)
-        excluded, rival = scores[row, column], own[row, 0]
-        better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
-        not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)
-    return better, not_worse - better - 1, own[:, 0]
+def _by_products(
+    torch: Any, factors: FactorScores, items: Any, precision: str
+) -> Callable[[Candidates], _Counts]:
+    """Return what counts by whole rows of scores, where there are no kernels."""
+    # In float32, products of rounded factors are exact, as in the kernel.
+    right, place = items.float(), items.device
+
+    def count(part: Candidates) -> _Counts:
+        users = _rounded(torch, factors.user_factors[part.users], place, precision).float()
+        scores = users @ right.T
+        own = scores.gather(1, torch.as_tensor(part.targets, device=place)[:, None])
+        better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
+        if len(part.excluded[0]):
+            row, column = _as_ids(torch, place, *part.excluded)
+            excluded, rival = scores[row, column], own[row, 0]
+            better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
+            not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)
+        return better, not_worse - better - 1, own[:, 0]
+
+    return count
 
 
-def _on_device(torch: Any, factors: npt.NDArray[Any], place: Any) -> Any:
-    return torch.as_tensor(np.asarray(factors, dtype=np.float32), device=place)
+def _rounded(torch: Any, factors: npt.NDArray[Any], place: Any, precision: str) -> Any:
+    """Return rounded factors on the device."""
+    tensor = torch.as_tensor(np.asarray(factors, dtype=np.float32), device=place)
+    return tensor.bfloat16() if precision == "bfloat16" else tensor
 
 
 def _for_kernel(torch: Any, factors: Any) -> Any:
@@ -136,38 +178,40 @@ def _as_ids(torch: Any, place: Any, *arrays: npt.NDArray[Any]) -> list[Any]:
     return [torch.as_tensor(ids.astype(np.int64), device=place) for ids in arrays]
 
 
-def own_scores(user_factors: Any, item_factors: Any, targets: Any) -> Any:
+def own_scores(user_factors: Any, item_factors: Any, targets: Any, launch: Launch) -> Any:
     """Return the score of each user's target, rounded as in `count_above`."""
+    import torch
+
     users, dim = user_factors.shape
-    own = user_factors.new_empty(users)
+    own = user_factors.new_empty(users, dtype=torch.float32)
     _own_kernel[(triton.cdiv(users, _LEAST_ROWS),)](
         user_factors, item_factors, targets, own, users,
-        dim=dim, rows=_LEAST_ROWS, precision=_PRECISION, num_warps=4, num_stages=1,
+        dim=dim, rows=_LEAST_ROWS, precision=launch.precision, num_warps=4, num_stages=1,
     )  # fmt: skip
     return own
 
 
-def count_above(user_factors: Any, item_factors: Any, own: Any) -> tuple[Any, Any]:
+def count_above(user_factors: Any, item_factors: Any, own: Any, launch: Launch) -> tuple[Any, Any]:
     """Return for each user how many items score above ``own``, and how many not below it."""
     (users, dim), items = user_factors.shape, len(item_factors)
-    blocks = triton.cdiv(users, _BLOCK_USERS)
+    blocks = triton.cdiv(users, launch.users)
     ranges = max(triton.cdiv(_BLOCKS, blocks), triton.cdiv(items, _RANGE))
-    span = triton.cdiv(triton.cdiv(items, _BLOCK_ITEMS), ranges) * _BLOCK_ITEMS
+    span = triton.cdiv(triton.cdiv(items, launch.items), ranges) * launch.items
     # Zeros are read after the last item, up to a whole block. Their scores are zero.
-    spare = -items % _BLOCK_ITEMS
+    spare = -items % launch.items
     better, not_worse = (-spare * zero_counts.int() for zero_counts in (own < 0, own <= 0))
     as_blocks = descriptors.TensorDescriptor.from_tensor
     _above_kernel[(blocks, ranges)](
-        as_blocks(user_factors, [_BLOCK_USERS, dim]), as_blocks(item_factors, [_BLOCK_ITEMS, dim]),
+        as_blocks(user_factors, [launch.users, dim]), as_blocks(item_factors, [launch.items, dim]),
         own, better, not_worse, users, items, span,
-        rows=_BLOCK_USERS, columns=_BLOCK_ITEMS, precision=_PRECISION,
-        num_warps=_WARPS, num_stages=_STAGES,
+        rows=launch.users, columns=launch.items, precision=launch.precision,
+        num_warps=launch.warps, num_stages=launch.stages,
     )  # fmt: skip
     return better, not_worse
 
 
 def count_excluded(
-    user_factors: Any, item_factors: Any, own: Any, starts: Any, excluded: Any
+    user_factors: Any, item_factors: Any, own: Any, starts: Any, excluded: Any, launch: Launch
 ) -> tuple[Any, Any]:
     """Return how many of each user's excluded items score above ``own``, and not below it.
 
@@ -179,7 +223,7 @@ def count_excluded(
     better, not_worse = (own.new_empty(users, dtype=torch.int32) for _ in range(2))
     _excluded_kernel[(users,)](
         user_factors, item_factors, own, starts, excluded, better, not_worse,
-        dim=dim, rows=_LEAST_ROWS, columns=_EXCLUDED_AT_ONCE, precision=_PRECISION,
+        dim=dim, rows=_LEAST_ROWS, columns=_EXCLUDED_AT_ONCE, precision=launch.precision,
         num_warps=4,
     )  # fmt: skip
     return better, not_worse

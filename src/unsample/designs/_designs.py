@@ -24,6 +24,9 @@ from unsample.metrics import Metric
 
 #: The part of the expected way to the K-th item that beats a target that one round takes.
 _CERTIFIED_STEP = 0.25
+#: Scores of targets that are asked for twice, to detect a scorer that is not deterministic: at most
+#: this number, and at most this part of all scores.
+_CHECKED, _CHECKED_SHARE = 16, 0.01
 
 
 @dataclass(frozen=True)
@@ -56,17 +59,21 @@ class Design(ABC):
         budget: int | None = None,
         *,
         relevant: int = 1,
-    ) -> tuple[Self, int | None]:
-        """Return this design with all parameters set, and how many items the budget lets it score.
+    ) -> tuple[Self, int | None, int]:
+        """Return this design with all parameters set, and what the budget allows.
 
-        ``others`` is the number of candidates of each target of each model, without the target.
-        ``relevant`` is the largest number of targets of a user. A budget that is too small for the
-        design is refused.
+        The second value is how many items may be scored (None: any number). The third is how many
+        targets may be scored twice. ``others`` is the number of candidates of each target of each
+        model, without the target. ``relevant`` is the largest number of targets of a user. A budget
+        that is too small for the design is refused.
         """
         design, targets = self.for_metrics(metrics, relevant), len(others)
+        total = int(others.sum()) + targets
+        if budget is not None:
+            total = check_integer("budget", budget, minimum=1, hint="all scores in total")
+        checked = min(_CHECKED, targets, int(_CHECKED_SHARE * total))
         if budget is None:
-            return design.within(math.inf, others), None
-        check_integer("budget", budget, minimum=1, hint="all scores in total")
+            return design.within(math.inf, others), None, checked
         least = targets + design.least(others)
         if budget < least:
             raise BudgetError(
@@ -74,7 +81,9 @@ class Design(ABC):
                 f"targets (of all models), got {budget:,}; raise it, evaluate fewer targets, or "
                 "use design='guided' or 'fixed'"
             )
-        return design.within(budget / targets - 1, others), budget - targets
+        checked = min(checked, budget - least)
+        left = budget - targets - checked
+        return design.within((budget - checked) / targets - 1, others), left, checked
 
     @abstractmethod
     def step(self, now: Situation) -> IntArray:

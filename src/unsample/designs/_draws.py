@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
-from unsample.bounds import Drawn, DrawnMean, Stratum
+from unsample.bounds import Drawn, DrawnError, DrawnMean, Stratum
 from unsample.designs._findings import Notes, Situation
 from unsample.designs._values import OpenValues
 from unsample.evidence import Targets
@@ -38,6 +38,9 @@ FEWEST_PILOT, PILOT_OF_STRATUM = 40, 10
 _POOLED = 10.0
 #: The part of the error sought that is foreseen: what the second draw shows varies by the rest.
 _FORESEEN = 0.72
+#: Users in a round of the draw: the least, and as a part of those who wait. After each round the
+#: half-width so far is known.
+_ROUND, _ROUND_SHARE = 16, 0.125
 
 
 def strata_of(keys: tuple[FloatArray, ...], spread: FloatArray, most: int) -> IntArray:
@@ -89,7 +92,9 @@ def next_in_turn(now: Situation, goal: IntArray) -> IntArray:
         waiting = waiting[np.argsort(-notes.turn[waiting], kind="stable")]
         turns = -notes.turn[waiting]
         fit = int(np.searchsorted(np.cumsum(notes.reserved[waiting]), left, side="right"))
+        together = max(_ROUND, math.ceil(_ROUND_SHARE * len(waiting)))
         last = int(turns[-1] if fit == len(turns) else max(turns[fit] - 1, turns[0]))
+        last = min(last, int(turns[min(together, len(turns)) - 1]))
         notes = replace(notes, turn=np.where(-notes.turn <= last, np.abs(notes.turn), notes.turn))
     step = np.where(notes.turn > 0, np.maximum(goal - now.scored, 0), 0)
     spent = np.minimum(np.cumsum(step), left).astype(np.int64)
@@ -107,6 +112,15 @@ def drawn_users(notes: Notes, users: IntArray, unknown: BoolArray, weights: Floa
     known = np.bincount(users, unknown, minlength=len(weights)) == 0
     alone = pilot > 0
     return Drawn(weights, np.where(alone, 0, stratum), (turn > 0) & ~alone, known)
+
+
+def so_far(now: Situation, metric: Metric, unknown: BoolArray) -> str:
+    """Return the half-width that the draw has come to, for the first model."""
+    values, first = _values(now, [metric], unknown)[0], now.of_models()[0]
+    drawn = drawn_users(now.notes.take(first), now.users[first], unknown[first], values.weights)
+    least, most, known = (each[:, 0] for each in (values.least, values.most, values.values))
+    share = DrawnError.of_drawn(drawn, least, most, known, metric).draw.half_width(LEVEL)
+    return f"{metric} within {100.0 * share:.2g} % so far"
 
 
 def pilot_of(notes: Notes, now: Situation) -> Notes:
@@ -162,6 +176,8 @@ def second_draw(
     chosen, turn = np.flatnonzero(np.isfinite(time)), np.zeros(len(stratum), dtype=np.int64)
     turn[chosen[np.lexsort([place[chosen], time[chosen]])]] = np.arange(1, len(chosen) + 1)
     turn[chosen] += int(notes.turn.max())
+    cost = int(reserved[chosen].sum())
+    now.said = f"{len(chosen):,} of {int(sizes.sum()):,} open users, at most {cost:,} scores more"
     return replace(notes, turn=np.where(notes.pilot > 0, notes.turn, -turn[now.users]))
 
 

@@ -42,7 +42,7 @@ class Notes:
 
 @dataclass(eq=False)
 class Situation:
-    """What a design knows about the targets between two rounds. It may change the notes.
+    """What a design knows about the targets between two rounds; it may change its notes.
 
     Each target was compared with ``scored`` of its ``others`` candidates, and ``beaten`` of these
     beat it. ``allowed`` is how many items may be scored in total (None: any number). ``users`` are
@@ -61,6 +61,9 @@ class Situation:
     #: How relevant each target is, and whether the other targets of a user are left out.
     relevance: FloatArray | None = None
     filtered: bool = False
+    #: Whether anybody wants to know how far the evaluation is, and what a design says to them.
+    watched: bool = False
+    said: str = ""
 
     def of_users(self, values: FloatArray | IntArray | BoolArray) -> FloatArray:
         """Return the sum of the values of each user's targets."""
@@ -91,7 +94,7 @@ class Findings(Targets):
     lowest: IntArray
     #: How many items each target was compared with.
     met: IntArray
-    #: All scores: of items, and of targets.
+    #: All scores: of items, of targets, and of targets that were asked for twice.
     scored: int
     #: The notes of the design. They say which users were drawn to be ranked in full.
     notes: Notes

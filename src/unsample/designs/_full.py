@@ -72,14 +72,14 @@ def exact_ranks(
 
 
 def count_all(
-    scorer: Scorer, candidates: Candidates, device: str | None = None
+    scorer: Scorer, candidates: Candidates, device: str | None = None, precision: str = "float32"
 ) -> Iterator[Counted]:
     """Compare targets with all their candidates."""
     if device is not None and isinstance(scorer, FactorScores):
         # Imported here, because torch takes long to import.
         from unsample.designs._cuda import count_on_device
 
-        return count_on_device(scorer, candidates, device)
+        return count_on_device(scorer, candidates, device, precision)
     if isinstance(scorer, FactorScores) and _can_tile(scorer.user_factors, scorer.item_factors):
         return _count_tiles(scorer, candidates)
     return count_rows(scorer, candidates)

@@ -33,6 +33,7 @@ from unsample.designs._draws import (
     pilot_is_over,
     pilot_of,
     second_draw,
+    so_far,
     strata_of,
     turns_of,
 )
@@ -117,6 +118,8 @@ class Guided(Design):
         if now.notes.turn.any():
             if self.error is not None and pilot_is_over(now, to_end):
                 now.notes = second_draw(now, self.metrics, outlook.open, self.error)
+            elif now.watched and not (to_end > now.scored)[now.notes.turn > 0].any():
+                now.said = so_far(now, self.metrics[0], outlook.open)
             return next_in_turn(now, to_end)
         stage = _stage(self.k, outlook.reached)
         if (outlook.open & (now.scored < np.minimum(stage, now.others))).any():

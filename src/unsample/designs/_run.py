@@ -20,8 +20,12 @@ from unsample.designs._guides import Guide, Orders
 from unsample.designs._orders import as_key, target_keys, tie_place
 from unsample.designs._scan import Scan, Tally
 from unsample.designs._scorers import FactorScores, Scorer, refuse_infinite_targets
-from unsample.errors import InputError
+from unsample.errors import InputError, ScoreError
 from unsample.metrics import Metric
+
+#: The largest difference between scores of two calls that counts as rounding, relative to their
+#: spread.
+_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,21 +38,22 @@ class Run:
         The most scores to ask for in one call.
     workers
         Number of threads that call the scorer.
-    device
-        For factors that are ranked in full: rank on this device of torch (``"cuda"``). A torch
-        module stays on the device where it is.
+    device, precision
+        For factors that are ranked in full: rank on this device of torch (``"cuda"``). Factors may
+        be rounded to ``"bfloat16"``. A torch module stays on the device where it is.
     checkpoint
         A file to which the state is written from time to time. After an interruption the same call
         continues from there, to the same result; it asks again for what was not written yet.
         Delete the file when the model changes.
     progress
-        Called with the number of targets that are known, the number of all, and the scores spent.
-        By default a bar on a terminal, after two seconds.
+        Called with the number of targets that are known, the number of all, and a note: the scores
+        spent, and the half-width so far. By default a bar on a terminal, after two seconds.
     """
 
     batch: int = 1 << 17
     workers: int = 1
     device: str | None = None
+    precision: str = "float32"
     checkpoint: str | os.PathLike[str] | None = None
     progress: Progress | None = None
 
@@ -87,10 +92,11 @@ def run(
         )
     seed, models = as_key(rng), len(scorers)
     others, relevant = np.tile(candidates.others, models), candidates.relevant
-    fitted, allowed = design.fit(metrics, others, budget, relevant=relevant)
+    fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
     orders = Orders(candidates, keys, guide or Guide(), fitted.with_replacement)
     scan = Scan(scorers, orders, names)
+    probe = Probe.ask(scan, checked)
     tally, notes, goal = Tally.empty(len(others)), Notes.empty(len(others)), np.zeros_like(others)
     place = None
     if how.checkpoint is not None:
@@ -114,16 +120,18 @@ def run(
         models=models,
         relevance=relevance,
         filtered=candidates.filtered,
+        watched=how.progress is not None,
     )
     try:
         while True:
             for _ in _compared(scan, tally, goal, how):
+                probe.compare(tally.own)
                 if place is not None:
                     place.save(tally, now.notes, goal)
                 if how.progress is not None:
                     known = tally.scored >= (others if fitted.certifies else goal)
                     known |= tally.beaten(for_sure) >= getattr(fitted, "k", np.inf)
-                    note = f"{int(tally.scored.sum()):,} scores"
+                    note = f"{int(tally.scored.sum()):,} scores, {now.said}".rstrip(", ")
                     how.progress(int(np.count_nonzero(known)), len(others), note)
             now.beaten = tally.beaten(for_sure)
             goal = fitted.step(now)
@@ -133,15 +141,16 @@ def run(
         if place is not None:
             place.save(tally, now.notes, goal, now=True)
     found = []
-    for here in now.of_models():
+    for model, here in enumerate(now.of_models()):
         mine = tally.take(here)
+        again = int(np.count_nonzero(probe.rows // len(candidates) == model))
         found.append(
             fitted.findings(
                 1 + mine.beaten(for_sure),
                 1 + _above(mine, scan, ties, in_one_list=fitted.certifies and relevant > 1),
                 mine.scored,
                 candidates.others,
-                scored=int(mine.scored.sum()) + len(candidates),
+                scored=int(mine.scored.sum()) + len(candidates) + again,
                 notes=now.notes.take(here),
                 users=candidates.users,
                 filtered=candidates.filtered,
@@ -161,7 +170,7 @@ def _compared(scan: Scan, tally: Tally, goal: IntArray, how: Run) -> Iterator[No
         if not (scorer.whole and fresh and (goal[here] == candidates.others).all()):
             continue
         some = candidates.take(rows)
-        for place, better, equal, own in count_all(scorer, some, how.device):
+        for place, better, equal, own in count_all(scorer, some, how.device, how.precision):
             with scan.naming(model):
                 refuse_infinite_targets(own, some.users[place], some.targets[place])
             part = Tally(
@@ -205,3 +214,38 @@ def _places(chances: FloatArray, others: int, ties: str) -> list[int]:
         place = int(chance * (others + number + 1))
         places = [*(each + (each >= place) for each in places), place]
     return places
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """The scores of a few targets, asked for first. Later calls must give the same scores."""
+
+    rows: IntArray
+    scores: FloatArray
+
+    @classmethod
+    def ask(cls, scan: Scan, targets: int) -> Probe:
+        last = len(scan.scorers) * len(scan.candidates) - 1
+        rows = np.unique(np.linspace(0, last, targets).astype(np.int64))
+        return cls(rows, scan.own_scores(rows) if targets else np.empty(0))
+
+    def compare(self, own: FloatArray) -> None:
+        """Refuse a scorer that is not deterministic; ``own`` is NaN for scores not yet known."""
+        again = own[self.rows]
+        known = np.isfinite(again) & np.isfinite(self.scores)
+        if not known.any():
+            return
+        first, second = self.scores[known], again[known]
+        # The spread of all probed scores: a score near zero may be a sum of large numbers.
+        usual = self.scores[np.isfinite(self.scores)]
+        largest = np.abs(usual).max()
+        allowed = _ROUNDING * np.ptp(usual) + 8 * np.finfo(np.float32).eps * largest
+        moved = np.abs(first - second) > allowed
+        if moved.any():
+            where = int(np.argmax(moved))
+            raise ScoreError(
+                f"scores must be the same when asked for again, got {int(moved.sum())} of "
+                f"{moved.size} that are not, the first {first[where]:.6g} and then "
+                f"{second[where]:.6g}; fix the random seed of the model, or switch off what is "
+                "random (dropout: model.eval()); no score may depend on the other items of a call"
+            )

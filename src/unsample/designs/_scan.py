@@ -86,6 +86,17 @@ class Scan:
                 tally.add(done, part)
                 yield
 
+    def own_scores(self, rows: IntArray) -> FloatArray:
+        """Return the scores of targets, under the model of each row."""
+        found = np.empty(len(rows))
+        for model, scorer in enumerate(self.scorers):
+            mine = rows // len(self.candidates) == model
+            some = self.candidates.take(rows[mine] % len(self.candidates))
+            if len(some):
+                with self.naming(model):
+                    found[mine] = scorer.pairs(some.users, some.targets)
+        return found
+
     def _batches(self, rows: IntArray, missing: IntArray, batch: int) -> Iterator[IntArray]:
         """Yield rows of one model for which at most ``batch`` items are compared.
 

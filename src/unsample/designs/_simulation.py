@@ -39,7 +39,7 @@ def simulated(
         raise RankError("ranks must hold at least one rank, got none")
     if others.max() >= LARGEST_URN:
         raise DesignError(f"items must be at most {LARGEST_URN:,} to simulate, got more")
-    fitted, allowed = design.fit(metrics, others, budget)
+    fitted, allowed, checked = design.fit(metrics, others, budget)
     rng, odds = as_rng(rng), check_real("odds", odds, low=0.0, open_low=True)
     order = rng.permutation(size) if order is None else order
     k = getattr(fitted, "k", None)
@@ -62,7 +62,7 @@ def simulated(
             rest = others[rows] - scored[rows] - left
             beaten[rows] += rng.hypergeometric(left, rest, count)
         scored[rows] = goal
-    total = size + int(scored.sum())
+    total = size + checked + int(scored.sum())
     return fitted.findings(1 + beaten, 1 + better, scored, others, scored=total, notes=now.notes)
 
 
