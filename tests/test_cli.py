@@ -113,10 +113,26 @@ def test_version_and_no_arguments(run):
     assert all(name in err for name in VERBS)
 
 
-def test_a_line_that_is_being_completed_is_nobodys_mistake():
+@pytest.mark.parametrize(
+    ("words", "start", "values"),
+    [
+        ([], "es", ["estimate"]),
+        (["estimate"], "--cand", ["--candidates"]),
+        (["estimate", "x.csv", "--candidates"], "un", ["unseen"]),
+        (["estimate", "x.csv", "--ties"], "opt", ["optimistic"]),
+        (["estimate", "x.csv", "--kind"], "re", ["recommendation", "repeats"]),
+        (["estimate", "x.csv", "--method"], "m", ["mn", "mle", "mes"]),
+        (["estimate", "x.csv", "-m"], "mr", ["MRR", "MR"]),
+        (["estimate", "x.csv", "--print-sql"], "big", ["bigquery"]),
+        (["estimate", "x.csv", "--negatives"], "s", ["shared"]),
+        (["estimate", "x.csv", "--rows"], "sc", ["scores"]),
+        (["compare", "x.csv", "--fail-if-worse"], "mr", ["MRR", "MR"]),
+        (["nonsense"], "", list(VERBS)),
+    ],
+)
+def test_completion_knows_verbs_options_and_values(words, start, values):
     shell = ShellComplete(application(), {}, "unsample", "_UNSAMPLE_COMPLETE")
-    assert [item.value for item in shell.get_completions([], "es")] == ["estimate"]
-    assert [item.value for item in shell.get_completions(["nonsense"], "")] == list(VERBS)
+    assert [item.value for item in shell.get_completions(words, start)] == values
 
 
 def test_help_loads_nothing_that_takes_time():

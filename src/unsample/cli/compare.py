@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         "--fail-if-worse",
         "METRIC",
         "Exit with 1 if a model is worse than the baseline, the chance being at least --level.",
+        words="unsample.metrics:REGISTRY",
     ),
     option("--margin", "SHARE", "Worse by more than this share: 0.01.", type=float),
     *options.TABLES,

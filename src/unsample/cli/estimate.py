@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         "Estimator, such as mle or bv(gamma=0.01); repeatable.",
         multiple=True,
         default=("auto",),
+        words="unsample.estimators:REGISTRY",
     ),
     options.option("--by", "COLUMN", "Estimate for each value of this column, such as model."),
     *options.TABLES,

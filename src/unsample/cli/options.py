@@ -5,7 +5,8 @@ The library checks values. Only what would make its work vain is checked here, b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import importlib
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +21,20 @@ if TYPE_CHECKING:
 
 #: Endings of the names of plots.
 _PLOTS = ("svg", "pdf", "png")
+
+
+def _words_of(place: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return how shells complete a value: from what the library lists at ``module:NAME``.
+
+    The module is loaded when a shell asks, so that help needs none of them.
+    """
+
+    def complete(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
+        module, _, name = place.partition(":")
+        words = getattr(importlib.import_module(module), name)
+        return [word for word in words if word.casefold().startswith(start.casefold())]
+
+    return complete
 
 
 def _as_output(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
@@ -40,9 +55,14 @@ def _as_output(ctx: click.Context, param: click.Parameter, name: str | None) -> 
     return out
 
 
-def option(name: str, metavar: str, text: str, *more: str, **settings: Any) -> click.Option:
-    """Return an option, what its value is called, and its help."""
-    return click.Option([name, *more], metavar=metavar, help=text, **settings)
+def option(
+    name: str, metavar: str, text: str, *more: str, words: str | None = None, **settings: Any
+) -> click.Option:
+    """Return an option, what its value is called, its help, and where its values are listed."""
+    complete = None if words is None else _words_of(words)
+    return click.Option(
+        [name, *more], metavar=metavar, help=text, shell_complete=complete, **settings
+    )
 
 
 def flag(name: str, text: str, *more: str, **settings: Any) -> click.Option:
@@ -73,7 +93,7 @@ def items(*, required: bool = False) -> click.Option:
 
 def metrics(text: str, **settings: Any) -> click.Option:
     """Return the option of metrics."""
-    return option("--metrics", "METRIC", text, "-m", **settings)
+    return option("--metrics", "METRIC", text, "-m", words="unsample.metrics:REGISTRY", **settings)
 
 
 SAMPLED = option(
@@ -88,12 +108,14 @@ CANDIDATES = option(
     "WHICH",
     "unseen: items that a user has seen were left out of the ranking; all: they were ranked too. "
     " [default: not stated, and intervals allow for both]",
+    words="unsample.estimators:CANDIDATES",
 )
 KIND = option(
     "--kind",
     "KIND",
     "recommendation; repeats: people choose again what they chose before; graph: other relevant "
     "items were left out of the ranking, metrics are means over targets.  [default: by the data]",
+    words="unsample.answers:PRIOR_KINDS",
 )
 PRIOR = option(
     "--prior",
@@ -126,18 +148,20 @@ RANKS = (
         "WHOSE",
         "own: items were sampled for each target; shared: all targets share one pool of items.",
         default="own",
+        words="unsample.evidence:NEGATIVES",
     ),
     REPLACEMENT,
 )
 #: How tables are read.
 TABLES = (
     COLUMN,
-    option("--rows", "KIND", "ranks or scores."),
+    option("--rows", "KIND", "ranks or scores.", words="unsample.tables:ROWS"),
     option(
         "--ties",
         "RULE",
         "Rank of a target with ties: random, realistic, optimistic or pessimistic.",
         default="random",
+        words="unsample.evidence:TIE_RULES",
     ),
     RNG,
     option(
@@ -145,6 +169,7 @@ TABLES = (
         "DIALECT",
         "Print the query that counts the table FILE, in duckdb, spark, bigquery or snowflake, and "
         "nothing else; this verb takes the table that it returns.",
+        words="unsample.tables._sql:DIALECTS",
     ),
 )
 
