@@ -178,6 +178,10 @@ def test_errors_of_auto_are_well_below_those_of_mle(dataset, recommender, share)
 
 # -- what is hardly meant is said, and what is nearly right is understood --------------------------
 
+#: Ranks against 99 negatives, and the design of somebody who counts the target as one of them.
+UNIFORM = np.random.default_rng(0).integers(1, 101, 3000)
+HUNDRED = {"items": 5000, "sampled": 100}
+
 
 @pytest.mark.parametrize(
     ("ranks", "options", "wanted"),
@@ -185,6 +189,15 @@ def test_errors_of_auto_are_well_below_those_of_mle(dataset, recommender, share)
         (range(1, 100), {"sampled": 99}, "must be less than items .* got 99 draws from 50"),
         ([1, 4, 10], {"metrics": "NDCG@51"}, r"K must be at most items = 50 .* got NDCG@51"),
         ([1, 4, 10], {"metrics": "NDCG@50"}, None),
+        (
+            UNIFORM,
+            HUNDRED,
+            r"none of 3,000 ranks is 101, .* 99 negatives make 100 ranks; give .* 99",
+        ),
+        (UNIFORM, HUNDRED | {"sampled": 99}, None),
+        (UNIFORM[:200], HUNDRED, None),  # too few to tell
+        (np.minimum(UNIFORM, 60), HUNDRED, None),  # nobody near the end
+        (np.repeat(np.arange(1, 101), np.arange(100, 0, -1)), HUNDRED, None),  # numbers that fall
     ],
 )
 def test_what_is_hardly_meant_is_said_once(ranks, options, wanted):
@@ -192,7 +205,8 @@ def test_what_is_hardly_meant_is_said_once(ranks, options, wanted):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         unsample.estimate(list(ranks), **options)
-    said = [str(each.message) for each in caught if "must be" in str(each.message)]
+    texts = [str(each.message) for each in caught]
+    said = [text for text in texts if "must be" in text or "drawn beside" in text]
     assert len(said) == (wanted is not None)
     assert wanted is None or re.search(wanted, said[0])
 

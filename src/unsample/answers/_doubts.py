@@ -16,6 +16,9 @@ from unsample.prior import BOUNDS, FEWEST_USERS, Posterior
 
 #: How many metrics a note names.
 _NAMED = 3
+#: Ranks before the last whose targets say how many to expect at the last, and how many make an
+#: empty last rank no chance: exp(-10) is less than one in twenty thousand.
+_BEFORE, _NEAREST, _NO_CHANCE = 10, 3, 10.0
 #: Why intervals are the bounds, and what to do.
 _WHY_BOUNDS = {
     "refuted": (
@@ -67,6 +70,27 @@ def drawn_often(counts: RankCounts) -> list[Note]:
         "all its items were ranked give unsample.exact the ranks"
     )
     return [Note("drawn often", text)]
+
+
+def one_less(counts: RankCounts) -> list[Note]:
+    """Return a note if nobody has the last rank, where as many should as have those before."""
+    sampled = int(counts.sampled[0])
+    if (counts.sampled != sampled).any() or (counts.low < counts.high).any() or counts.full.any():
+        return []
+    ranks = range(max(sampled + 1 - _BEFORE, 1), sampled + 2)
+    *before, last = (int(counts.count[counts.low == rank].sum()) for rank in ranks)
+    nearest = min(before[-_NEAREST:])
+    # Where numbers fall towards the end they may go on falling.
+    expected = nearest * min(1.0, nearest * len(before) / max(sum(before), 1))
+    if last or expected < _NO_CHANCE:
+        return []
+    text = (
+        f"sampled counts the items drawn beside the target, got {sampled}, but none of "
+        f"{counts.total:,} ranks is {sampled + 1}, where about {expected:.0f} should be: "
+        f"{sampled - 1} negatives make {sampled} ranks; give sampled = {sampled - 1} if there were "
+        "so many"
+    )
+    return [Note("one less", text)]
 
 
 def on_fits(fits: Mapping[str, Fit], metrics: Sequence[Metric]) -> list[Note]:

@@ -12,7 +12,14 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import check_choice
 from unsample._gone import refuses_gone
-from unsample.answers._doubts import beyond_items, drawn_often, on_bounds, on_fits, outside
+from unsample.answers._doubts import (
+    beyond_items,
+    drawn_often,
+    on_bounds,
+    on_fits,
+    one_less,
+    outside,
+)
 from unsample.answers._estimates import (
     AUTO,
     Estimate,
@@ -167,7 +174,8 @@ def estimate_counts(
     by_name = {(entry.method, entry.metric.name): entry for part in parts for entry in part.entries}
     # P(R) is that of a metric to which all relevant items of a user count the same, if any.
     alike = [part for part in parts if part.metrics[0].family.weighs_alike] or parts[:1]
-    notes = beyond_items(wanted, counts.largest_catalogue) + drawn_often(counts)
+    notes = beyond_items(wanted, counts.largest_catalogue)
+    notes += drawn_often(counts) + one_less(counts)
     notes += [Note("biased", each.caution) for each in methods.values() if each and each.caution]
     return Estimates(
         tuple(by_name[name, metric.name] for name in methods for metric in wanted),
