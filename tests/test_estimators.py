@@ -8,7 +8,7 @@ from unsample import estimators
 from unsample.errors import DesignError, InputError, MethodError, RankError
 from unsample.estimators import CLOSED_FORM, MLE, Fit, Observed, RecallMap
 from unsample.evidence import RankCounts
-from unsample.law import Law, RankGrid
+from unsample.law import Law
 from unsample.metrics import parse_all
 
 NAMES = ("Recall", "NDCG", "AP")
@@ -137,17 +137,6 @@ def test_ranges_of_ranks_are_for_likelihoods(setting):
         estimators.parse("naive").evaluate(observed, parse_all(["NDCG@10"]))
     naive = estimators.parse("naive").evaluate(observed, parse_all(["Recall@5"]))
     assert naive.values[0, 0] == pytest.approx(histogram[:5].sum() / histogram.sum())
-
-
-@pytest.mark.parametrize(
-    ("sampled", "replacement", "equal_to"),
-    [(99, True, 99), (500, False, 1001), (900, False, 9081), (999, False, 0)],
-)
-def test_the_grid_is_as_fine_as_the_sample_is_sharp(sampled, replacement, equal_to):
-    """Without replacement the variance of a rank falls by the share of items not sampled."""
-    counts = RankCounts.from_ranks([1, 5], items=1000, sampled=sampled, replacement=replacement)
-    grid = Observed.prepare(counts).grid
-    assert np.array_equal(grid.low, RankGrid.fine(1000, sampled=equal_to).low)
 
 
 def test_pools_compare_a_histogram_with_its_expectation():

@@ -72,6 +72,34 @@ def test_merged_and_saved_counts_know_their_users(tmp_path):
     assert variance_of_mean(again.for_metric(parse("Recall@2")), scores) == pytest.approx(expected)
 
 
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(1, 5),
+            st.sampled_from([7, 50, 10**9]),
+            st.sampled_from([4, 6]),
+            st.integers(1, 64),
+        ),
+        min_size=5,
+        max_size=25,
+    ),
+    seed=st.integers(0, 2**16),
+    parts=st.integers(1, 5),
+)
+def test_counts_depend_neither_on_the_order_nor_on_the_parts(rows, seed, parts):
+    def count(table):
+        ranks, items, sampled, times = np.transpose(table)
+        return RankCounts.from_ranks(ranks, items=items, sampled=sampled, count=times)
+
+    shuffled = np.random.default_rng(seed).permutation(rows)
+    assert count(shuffled) == count(rows)
+    pieces = [count(piece) for piece in np.array_split(shuffled, parts)]
+    merged = RankCounts.merge(pieces)
+    assert RankCounts.merge(pieces[::-1]) == merged
+    for name in ("weight", "weight_squared"):
+        assert getattr(merged, name).sum() == getattr(count(rows), name).sum()
+
+
 @pytest.mark.parametrize("replacement", [False, True])
 def test_lists_give_the_ranks_of_uniform_samples(replacement):
     # Three relevant items above 4, 10 and 11 of 17 others; 6 of these are in the list.

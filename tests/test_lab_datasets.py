@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import lzma
@@ -19,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unsample._archives import open_plain
-from unsample.errors import DownloadError, FileError, InputError
+from unsample.errors import DownloadError, FileError
 from unsample.lab import datasets
 from unsample.lab.datasets import (
     Interactions,
@@ -30,6 +29,10 @@ from unsample.lab.datasets import (
 )
 
 SLICES = Path(__file__).parent / "data" / "datasets"
+
+
+def pairs_of(user, item):
+    return set(zip(user.tolist(), item.tolist(), strict=True))
 
 
 @pytest.fixture(autouse=True)
@@ -74,11 +77,6 @@ def test_every_record_is_whole(name):
     assert used | {record.test, record.negatives} - {""} == set(record.files)
 
 
-def test_an_unknown_name_gets_a_suggestion():
-    with pytest.raises(InputError, match=r"name must be one of ml-1m.*did you mean ml-1m\?"):
-        datasets.load("ML1M")
-
-
 # -- slices in the original formats -----------------------------------------------------------
 
 
@@ -111,40 +109,29 @@ def test_arrays_are_a_part_that_says_so(monkeypatch, tmp_path):
     assert datasets.at_hand("ml-1m") is None
 
 
-def test_the_published_split_of_a_slice(slices):
+def test_splits_are_the_published_ones_or_else_random(slices):
     split = standard_split("ml-1m")
     assert split.target_user.tolist() == [0, 1, 2, 3, 4]
     assert split.negatives.shape == (5, 3)
     assert len(split.train) + 5 == 25
-
-
-def test_a_target_repeated_in_the_training_file_is_not_trained_on(slices):
+    # A target that the training file repeats is not trained on.
     split = standard_split("pinterest-20")
-    trained = set(zip(split.train.user.tolist(), split.train.item.tolist(), strict=True))
-    assert (0, 3) not in trained
+    assert (0, 3) not in pairs_of(split.train.user, split.train.item)
     assert len(split.train) == 6
     assert split.negatives is None
-
-
-def test_where_no_split_was_published_it_is_random(slices):
     assert standard_split("citeulike-a").name == "citeulike-a leave-random-out"
 
 
-@pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress])
-def test_wrong_content_is_refused_with_both_checksums(monkeypatch, tmp_path, compress):
-    suffix = {bytes: "", gzip.compress: ".gz", lzma.compress: ".xz"}[compress]
-    path = tmp_path / "citeulike-a" / f"users.dat{suffix}"
+def test_wrong_content_is_refused_with_both_checksums(tmp_path):
+    path = tmp_path / "citeulike-a" / "users.dat.xz"
     path.parent.mkdir()
-    path.write_bytes(compress(b"1 0\n" * 500))
+    path.write_bytes(lzma.compress(b"1 0\n" * 500))
     with pytest.raises(FileError, match=r"expected sha256:53211d82c14ff261.*got sha256:"):
-        datasets.load("citeulike-a")
-    with pytest.raises(FileError):
         datasets.fetch("citeulike-a")
     assert path.exists(), "a file of the user is never replaced"
-    if suffix:
-        path.write_bytes(path.read_bytes()[:-12])
-        with pytest.raises(FileError, match=r"cannot read .*users\.dat"):
-            datasets.load("citeulike-a")
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(FileError, match=r"cannot read .*users\.dat"):
+        datasets.load("citeulike-a")
 
 
 def test_unsample_data_must_be_a_folder(monkeypatch, tmp_path):
@@ -198,13 +185,10 @@ def test_a_download_is_verified_kept_and_loaded(serve):
     serve(b"another one", checksum=f"git-blob:{blob}")
     assert datasets.fetch("toy") == {"users.dat": path}, "it is not fetched again"
     assert [each.name for each in path.parent.iterdir()] == ["users.dat"]
-    path.write_bytes(b"bad sectors")
-    with pytest.raises(FileError, match="delete it and download it"):
-        datasets.load("toy")
-    path.unlink()
-    path.parent.rmdir()
-    path.parent.write_text("a file where the folder should be")
-    serve(CONTENT)
+
+
+def test_a_folder_that_cannot_be_made_is_told(serve):
+    serve(CONTENT).parent.write_text("a file where the folder should be")
     with pytest.raises(FileError, match="cannot write"):
         datasets.fetch("toy")
 
@@ -244,10 +228,6 @@ def test_one_member_is_taken_from_an_archive(serve, tmp_path):
 # -- pairs and splits -----------------------------------------------------------------------
 
 
-def pairs_of(user, item):
-    return set(zip(user.tolist(), item.tolist(), strict=True))
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40),
     st.integers(0, 3),
@@ -258,11 +238,8 @@ def test_splits_are_partitions(rows, seed):
     assert list(zip(whole.user, whole.item, strict=True)) == sorted(set(rows))
     counts = np.bincount(whole.user, minlength=7)
     split = leave_random_out(whole, rng=seed)
-    assert np.array_equal(split.target_item, leave_random_out(whole, rng=seed).target_item)
     parts = [pairs_of(split.train.user, split.train.item), pairs_of(*split.targets)]
     assert sum(map(len, parts)) == len(whole)
     assert set.union(*parts) == pairs_of(whole.user, whole.item)
     expected = (counts > 1).astype(int)
     np.testing.assert_array_equal(np.bincount(split.target_user, minlength=7), expected)
-    assert (np.diff(split.target_user) >= 0).all()
-    assert set(split.train.user) == set(whole.user)

@@ -36,12 +36,13 @@ SMALL = {
 }
 
 
-def block_world(seed: int = 0) -> Interactions:
+@pytest.fixture(scope="module")
+def world():
     """Users and items fall into blocks; a user has six of the ten items of the own block.
 
     The last user has nothing, and nobody has the last item.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     pairs = [
         (user, item)
         for user in range(USERS - 1)
@@ -50,11 +51,6 @@ def block_world(seed: int = 0) -> Interactions:
     ]
     user, item = np.array(pairs).T
     return Interactions(user, item, USERS, ITEMS)
-
-
-@pytest.fixture(scope="module")
-def world():
-    return block_world()
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +69,6 @@ class TestContract:
         users[0], items[1, 1] = USERS - 1, ITEMS - 1
         whole = np.take_along_axis(fitted[name].score_all(users), items, axis=1)
         np.testing.assert_allclose(fitted[name].score(users, items), whole, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(
-            fitted[name].score(users, items[:, 0]), whole[:, 0], rtol=1e-4, atol=1e-5
-        )
 
     def test_scores_are_finite_and_the_same_for_the_same_seed(self, name, fitted, world):
         scores = fitted[name].score_all(np.arange(USERS))
@@ -136,18 +129,10 @@ def test_itemknn_sums_similarities_of_the_users_items(world):
     np.testing.assert_allclose(scores, (dense @ cosine)[: USERS - 1, :-1], atol=1e-5)
 
 
-def test_progress_counts_epochs(world):
-    calls = []
-    create("neumf", **SMALL["neumf"]).fit(world, progress=lambda *done: calls.append(done))
-    assert [call[:2] for call in calls] == [(epoch, 10) for epoch in range(1, 11)]
-    assert "loss" in calls[0][2]
-
-
 def test_bad_input_is_refused(world):
     with pytest.raises(InputError, match="did you mean multivae"):
         create("mult-vae")
     with pytest.raises(InputError, match="device must be one that PyTorch can use here"):
         NeuMF(device="no-such-device").fit(world)
-    for use in (lambda: EASE().score_all([0]), lambda: EASE().score([0], [0])):
-        with pytest.raises(InputError, match="must be fitted before"):
-            use()
+    with pytest.raises(InputError, match="must be fitted before"):
+        EASE().score_all([0])

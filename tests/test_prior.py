@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 from unsample.errors import FileError, InputError
-from unsample.evidence import ItemCounts, RankCounts
+from unsample.evidence import RankCounts
 from unsample.lab import load_ranks
 from unsample.law import Law, RankGrid, bin_weights, draw_sampled_ranks
 from unsample.metrics import parse, parse_all
@@ -86,36 +85,6 @@ def test_the_posterior_is_that_of_weighted_curves() -> None:
     assert open_variance == pytest.approx(expected, abs=0.35 * (variance + expected))
 
 
-def test_where_the_sample_sees_the_interval_is_that_of_a_mean() -> None:
-    counts = real()
-    law = Posterior.of(counts, shipped(), kind="unseen").law("Recall@1000")
-    low, high = law.interval()
-    share = law.value()
-    mean = 1.96 * np.sqrt((1.0 - share) / share / counts.total)
-    assert (high - low) / 2 / share < 1.25 * mean
-    assert (high - low) / 2 / share > 0.7 * mean
-
-
-def test_shared_items_vary_as_the_jackknife_says() -> None:
-    """One order of all items, and draws that all targets share."""
-    rng = np.random.default_rng(5)
-    ranks = zipf(600, rng)
-    logs, said = [], []
-    for _ in range(60):
-        drawn = np.sort(rng.choice(ITEMS - 1, 60, replace=False)) + 1
-        beats = drawn[None, :] < ranks[:, None]
-        counts = RankCounts.from_ranks(beats.sum(axis=1) + 1, items=ITEMS, sampled=60)
-        items = ItemCounts.from_outcomes(beats, items=drawn)
-        shared = RankCounts(**{**vars(counts), "shared": items})
-        law = Posterior.of(shared, shipped(), kind="unseen").law("Recall@200", population=False)
-        logs.append(law.mean[0])
-        said.append(law.users[0, 0])
-    # The targets are the same each time: all that varies is the draw.
-    assert 0.4 < np.mean(said) / np.var(logs) < 3.0
-    unknown = RankCounts(**{**vars(counts), "shared": ItemCounts.without_outcomes(60)})
-    assert Posterior.of(unknown, shipped(), kind="unseen").sources == ("bounds",)
-
-
 def test_exact_ranks_leave_nothing_open() -> None:
     ranks = zipf(500, np.random.default_rng(9))
     counts = RankCounts.from_ranks(ranks, items=ITEMS, sampled=ITEMS - 1, replacement=False)
@@ -128,38 +97,7 @@ def test_exact_ranks_leave_nothing_open() -> None:
     assert (high - low) / 2 == pytest.approx(1.96 * np.sqrt(share * (1 - share) / 500), rel=0.1)
 
 
-def test_the_signs_of_eigenvectors_change_nothing(monkeypatch):
-    """They are those that a machine's library happens to give."""
-    counts, learned = seen(ranks_like(300, 800, 0.7), 300, 19), shipped().learned["unseen"]
-    own = Prior({"unseen": learned})
-    usual = Posterior.of(counts, own, kind="unseen").law(METRICS[0])
-    assert learned.root @ learned.root.T == pytest.approx(
-        learned.between + learned.within, rel=1e-9, abs=1e-9
-    )
-    plain, signs = np.linalg.eigh, np.where(np.arange(SIZE) % 3 == 0, -1.0, 1.0)
-
-    def turned(matrix):
-        values, vectors = plain(matrix)
-        return values, vectors * signs
-
-    monkeypatch.setattr(np.linalg, "eigh", turned)
-    fresh = replace(own, learned={"unseen": replace(learned)})  # roots may be kept
-    again = Posterior.of(counts, fresh, kind="unseen").law(METRICS[0])
-    assert again.mean == pytest.approx(usual.mean, rel=1e-9)
-    assert again.interval() == pytest.approx(usual.interval(), rel=1e-9)
-
-
 # -- kinds, sizes, and whether it fits ------------------------------------------------------------
-
-
-def test_any_metric_at_any_level_is_read_off_one_posterior() -> None:
-    found = Posterior.of(real(), shipped(), candidates="all")
-    for name in ("Recall@37", "MRR", "NDCG@10", "AP@3"):
-        law = found.law(name)
-        ends = np.array([law.interval(level=level) for level in (0.5, 0.8, 0.95, 0.99)])
-        assert (np.diff(ends[:, 0]) < 0).all()
-        assert ends[-1, 0] < law.value() < ends[-1, 1] <= 1.0
-    assert found.curve().expect("NDCG@10") == pytest.approx(found.law("NDCG@10").value(), rel=0.05)
 
 
 def test_kinds_are_told_apart_by_what_is_stated():
@@ -169,18 +107,6 @@ def test_kinds_are_told_apart_by_what_is_stated():
     assert Posterior.of(counts, shipped(), kind="graph").kinds == ("graph",)
     with pytest.raises(InputError, match="kind must be"):
         Posterior.of(counts, shipped(), kind="sessions")
-
-
-def test_catalogues_of_different_size_share_their_curve() -> None:
-    small = seen(zipf(300, np.random.default_rng(10)), ITEMS, SAMPLED, rng=1)
-    found = Posterior.of(RankCounts.merge([real(), small]), shipped(), kind="unseen")
-    assert len(found.seen[0].strata) == 2
-    parts = [
-        Posterior.of(each, shipped(), kind="unseen").law("NDCG@10").value()
-        for each in (real(), small)
-    ]
-    mean = np.average(parts, weights=[real().total, small.total])
-    assert found.law("NDCG@10").value() == pytest.approx(mean, rel=0.02)
 
 
 def test_data_unlike_the_bank_get_bounds() -> None:
