@@ -125,17 +125,6 @@ def test_a_curve_is_read_by_mouse_and_keyboard(visit):
     assert readout(tab, CURVES) is None
 
 
-def test_bounds_can_be_hidden(visit):
-    tab = visit("estimate")
-    bounds = f"{CURVES} .canvas > svg .band.bounds"
-    for shown in (1, 0):
-        assert len(paths(tab, bounds)) == shown
-        tab.point_at(f"{CURVES} .canvas")
-        assert ("bounds" in readout(tab, CURVES)) == shown
-        tab.click(f"{CURVES} .toggle")
-    assert len(paths(tab, bounds)) == 1
-
-
 def test_another_metric_can_be_chosen(visit):
     tab = visit("estimate")
     label = f"document.querySelector('{CURVES} .canvas text[transform]').textContent"
@@ -162,21 +151,6 @@ def test_differences_are_read_by_mouse_and_keyboard(visit):
     assert first["label"] in readout(tab, PAIRS)
     tab.point_at("h1")
     assert readout(tab, PAIRS) is None
-
-
-def test_intervals_stand_in_proportion_to_zero(visit):
-    tab = visit("together")
-    rows = [
-        [float(number) for number in re.findall(r"-?[\d.]+", path)]
-        for path in paths(tab, f"{PAIRS} .canvas > svg .thick")
-    ]
-    zero = float(paths(tab, f"{PAIRS} .zero")[0].split()[0][1:])
-    expected = view_of(tab, PAIRS)["rows"]
-    assert len(rows) == len(expected)
-    for (left, _, right), row in zip(rows, expected, strict=True):
-        low, high = row["interval"]
-        assert left < zero < right
-        assert (left - zero) * high == pytest.approx((right - zero) * low, abs=0.2)
 
 
 def test_tables_sort_by_click_and_by_keyboard(visit):
@@ -244,17 +218,6 @@ def test_every_control_has_a_name_and_is_reached_by_tab(visit):
             )
         )
     assert len(seen - {-1}) == controls
-
-
-def test_paper_shows_charts_and_no_controls(visit):
-    tab = visit("estimate", scheme="dark")
-    printed = tab.page.pdf(print_background=True, prefer_css_page_size=True)
-    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 8
-    tab.page.emulate_media(media="print")
-    for part in (".theme", ".toggle"):
-        assert tab.run(f"getComputedStyle(document.querySelector('{part}')).display") == "none"
-    assert tab.run(f"document.querySelector('{CURVES} .canvas > svg').clientHeight") > 100
-    assert tab.complaints == []
 
 
 def test_without_script_the_numbers_are_there(visit):

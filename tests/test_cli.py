@@ -10,15 +10,12 @@ import sys
 from pathlib import Path
 
 import click
-import numpy as np
-import polars as pl
 import pytest
 from click.shell_completion import ShellComplete
 
 from unsample import answers, errors
 from unsample.__main__ import VERBS, application
 from unsample.cli.console import as_options
-from unsample.errors import FileError
 from unsample.evidence import RankCounts
 
 ROOT = Path(__file__).parent.parent
@@ -92,41 +89,14 @@ def test_help_says_what_is_meant(run, name):
     assert sentence in " ".join(run("--help")[1].split())
 
 
-def test_defaults_in_help_are_those_of_the_library(run):
-    told = " ".join(run("estimate", "--help")[1].split())
-    assert f"[default: {', '.join(answers.DEFAULT_METRICS)}]" in told
-    assert f"[default: {answers.DEFAULT_METHOD}]" in told
-    for name in (
-        "unsample.tables:ROWS",
-        "unsample.evidence:TIE_RULES",
-        "unsample.answers:PRIOR_KINDS",
-    ):
-        module, _, words = name.partition(":")
-        for word in getattr(sys.modules[module], words):
-            assert word in told
-
-
-def test_version_and_no_arguments(run):
-    assert run("--version")[1].startswith("unsample 0")
-    code, out, err = run()
-    assert (code, out) == (2, "")
-    assert all(name in err for name in VERBS)
-
-
 @pytest.mark.parametrize(
     ("words", "start", "values"),
     [
         ([], "es", ["estimate"]),
         (["estimate"], "--cand", ["--candidates"]),
         (["estimate", "x.csv", "--candidates"], "un", ["unseen"]),
-        (["estimate", "x.csv", "--ties"], "opt", ["optimistic"]),
-        (["estimate", "x.csv", "--kind"], "re", ["recommendation", "repeats"]),
         (["estimate", "x.csv", "--method"], "m", ["mn", "mle", "mes"]),
         (["estimate", "x.csv", "-m"], "mr", ["MRR", "MR"]),
-        (["estimate", "x.csv", "--print-sql"], "big", ["bigquery"]),
-        (["estimate", "x.csv", "--negatives"], "s", ["shared"]),
-        (["estimate", "x.csv", "--rows"], "sc", ["scores"]),
-        (["compare", "x.csv", "--fail-if-worse"], "mr", ["MRR", "MR"]),
         (["nonsense"], "", list(VERBS)),
     ],
 )
@@ -148,27 +118,6 @@ def test_help_loads_nothing_that_takes_time():
 
 
 # --- results ---------------------------------------------------------------------------------
-
-
-def test_json_holds_what_was_asked_for_by_its_names(run):
-    asked = ("-m", "HR@5", "--metrics", "NDCG@20", "--method", "mle", "--method", "naive", "--json")
-    data = printed(run(*SHORT["estimate"], *asked))
-    assert list(data)[:5] == ["items", "sampled", "users", "targets", "estimates"]
-    assert [(entry["metric"], entry["method"]) for entry in data["estimates"]] == [
-        ("HR@5", "mle"),
-        ("NDCG@20", "mle"),
-        ("HR@5", "naive"),
-        ("NDCG@20", "naive"),
-    ]
-
-
-def test_bounds_are_a_word_where_they_are_the_interval_and_a_column_with_verbose(run):
-    plain, verbose, without = (
-        run(*SHORT["estimate"], *more)[1] for more in ((), ("--verbose",), ("--prior", "none"))
-    )
-    assert "bounds" not in plain
-    assert {"method", "bounds", "source"} <= set(verbose.splitlines()[2].split())
-    assert without.count(" (bounds)") == 3
 
 
 def test_several_models_of_papers_are_compared(run):
@@ -197,25 +146,17 @@ BAD_CALLS = {
     ("estimate", RANKS, "--sampled", "9"): "--items must be given: pass --items, or",
     ("estimate", RANKS, "--items", "100"): "--sampled must be given",
     ("estimate", RANKS, "--items", "many"): "'--items': 'many' is not a valid integer; see",
-    ("estimate", RANKS, *FULL, "-m", "NDGC@10"): "did you mean NDCG@10?",
-    ("estimate", RANKS, *FULL, "--by", "rnk"): "did you mean rank",
     ("estimate", RANKS, *FULL, "--column", "=x"): "--column must be given as ROLE=NAME",
     ("estimate", RANKS, *FULL, "--ties", "rand"): "--ties must be one of",
     ("estimate", RANKS, *FULL, "--nope"): "No such option '--nope'; see unsample estimate --help",
     ("estimate", RANKS, *FULL, "--plot", "x.docx"): "must be one of svg, pdf, png",
-    ("estimate", RANKS, *FULL, "--html", "none/x.html"): "make its folder first",
     ("estimate", "a=a.csv", "a=b.csv"): "got 'a' twice",
-    ("compare", "a.csv", "b.csv"): "there is no file 'a.csv'",
     ("compare", "a=a.csv", "b.csv"): "each model must be given as NAME=FILE",
     ("published", "HR@10", *_PAPER): "such as HR@10=0.69, got 'HR@10'",
     ("published", "A:HR@10=0.7", "HR@10=0.8", *_PAPER): "must all have a name",
     ("published", "A:3:HR@1=0.7", "A:4:HR@2=0.8", *_PAPER): "one sample size, got 3 and 4",
-    ("published", "HR@1=0.7", *_PAPER[:2], *_PAPER[4:]): "--sampled must be given",
-    ("plan", *FULL[:2], "--plot", "plan.svg"): "No such option '--plot'",
     ("plan", "--items", 500): "Missing option '--users'; see unsample plan --help",
-    ("nonsense",): "there is no verb 'nonsense'",
-    ("estimat",): "(did you mean estimate?); see unsample --help",
-    ("doctor",): "unsample doctor went with version 0.3; pip list",
+    ("estimat",): "there is no verb 'estimat' (did you mean estimate?); see unsample --help",
 }  # fmt: skip
 
 
@@ -245,23 +186,11 @@ def test_libraries_of_pages_and_plots_are_asked_for_before_the_work(run, monkeyp
 
 def test_warnings_go_to_stderr_once_and_quiet_leaves_them_out(run, ranks):
     code, out, err = run("estimate", ranks, *CALL)
-    assert out.startswith("80 users, 30 of 400 items sampled, candidates")
     assert "warning" not in out
     lines = [line for line in err.splitlines() if line.startswith("warning: ")]
     assert lines
     assert len(lines) == len(set(lines))
     assert run("estimate", ranks, *CALL, "--quiet") == (code, out, "")
-    code, out, err = run("estimate", ranks, "--items", "2", "--sampled", "0", "-q")
-    assert (code, out) == (2, "")
-    assert err.startswith("unsample: ")
-
-
-def test_warnings_speak_of_options(tmp_path, run):
-    path = tmp_path / "ranks.csv"
-    path.write_text("user,model,rank\na,X,1\nb,X,2\na,Y,3\nb,Y,4\n")
-    code, _, err = run("estimate", path, *DESIGN)
-    assert code == 0
-    assert "to tell them apart, pass --by model\n" in err
 
 
 @pytest.mark.parametrize(
@@ -280,9 +209,7 @@ def test_arguments_become_options(text, said):
 
 
 def test_verbose_says_what_was_done_and_where_an_error_comes_from(run, ranks):
-    code, _, err = run("estimate", ranks, *CALL, "--verbose")
-    assert code == 0
-    assert "unsample 0" in err
+    assert "unsample 0" in run("estimate", ranks, *CALL, "--verbose")[2]
     wrong = ("estimate", ranks, "--items", "2", "--sampled", "0")
     assert "Traceback" not in run(*wrong)[2]
     assert "Traceback" in run(*wrong, "-v")[2]
@@ -358,7 +285,7 @@ def test_a_full_disk_behind_standard_output_is_said(run):
 
 def test_a_result_is_printed_though_its_page_cannot_be_written(run, monkeypatch, tmp_path):
     def full(path, write):
-        raise FileError(f"cannot write {str(path)!r}: No space left on device")
+        raise errors.FileError(f"cannot write {str(path)!r}: No space left on device")
 
     monkeypatch.setattr("unsample.show._html.write_atomically", full)
     code, out, err = run(*PLAN, "--html", tmp_path / "page.html")
@@ -377,30 +304,9 @@ def test_a_poor_encoding_is_no_traceback():
     assert b"\\u03b1" in done.stdout
 
 
-# --- tables through the command --------------------------------------------------------------
-
-
 def test_standard_input_and_saved_counts(ranks, tmp_path, run):
     stdin = ranks.read_bytes()
     assert printed(run("estimate", "-", *DESIGN, "--json", stdin=stdin))["users"] == 80
     saved = tmp_path / "counts.npz"
     RankCounts.from_ranks([1, 1, 2, 5, 9, 10], items=100, sampled=9).save(saved)
     assert printed(run("estimate", saved, "--json"))["items"] == 100
-    code, _, err = run("estimate", saved, *DESIGN)
-    assert code == 2
-    assert "left out" in err
-
-
-def test_patterns_by_model(tmp_path, run):
-    ranks = np.random.default_rng(0).integers(1, 11, 400)
-    for part in range(2):
-        models = np.where(np.arange(200) % 2, "A", "B")
-        frame = pl.DataFrame({"m": models, "place": ranks[part * 200 :][:200]})
-        frame.write_parquet(tmp_path / f"run{part}.parquet")
-    groups = printed(
-        run(
-            "estimate", tmp_path / "*.parquet", "--items", 50, "--sampled", 9, "--by", "m",
-            "--column", "rank=place", "--json",
-        )
-    )  # fmt: skip
-    assert {name: group["users"] for name, group in groups.items()} == {"A": 200, "B": 200}

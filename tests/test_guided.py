@@ -109,19 +109,11 @@ def test_ranks_are_certain_and_the_budget_is_used_whatever_the_guide(world, full
     for metric in METRICS:
         low, high = found[metric].interval(0.999, population=False)
         assert low - 1e-12 <= full[metric].value <= high + 1e-12
-        wider = found[metric].interval(0.999)
-        assert wider[0] <= low
-        assert wider[1] >= high
-        assert low <= found[metric].value <= high
-
-
-def test_a_good_guide_costs_less_and_a_bad_one_more(world):
-    shares = [
-        world.run("certified", guide=guides(world)[kind]).share
-        for kind in ("factors", "noise", "in reverse")
-    ]
-    assert shares == sorted(shares)
-    assert shares[0] < shares[1] / 1.2
+        least, most = found[metric].interval(0.999)
+        assert least <= low <= found[metric].value <= high <= most
+    entry = found["NDCG@10"]
+    assert (entry.method, entry.source) == ("guided", "mean")
+    assert (entry.bounds(), entry.bounds(0.9)) == (entry.interval(), entry.interval(0.9))
 
 
 @pytest.mark.parametrize("options", [{}, {"filtered": True}, {"grades": True}])
@@ -140,34 +132,13 @@ def test_users_with_several_targets_are_drawn_as_a_whole(options):
     scorer = lambda who, items: scores[who, items]  # noqa: E731
     exact = evaluate(scorer, tuple(pairs), design="exact", **given)
     noisy = scores + rng.normal(scale=0.5, size=scores.shape)
-    values = []
     for seed in range(12):
         found = evaluate(scorer, tuple(pairs), budget=15_000, guide=noisy, rng=seed, **given)
-        assert found.design.name == "guided"
         assert found.scored <= 15_000
         assert set(found.methods) == {"guided"}
-        values.append([found[metric].value for metric in given["metrics"]])
         for metric in given["metrics"]:
             low, high = found[metric].interval(0.9999, population=False)
             assert low - 1e-12 <= exact[metric].value <= high + 1e-12
-    error = np.std(values, axis=0, ddof=1) / math.sqrt(len(values))
-    truth = [exact[metric].value for metric in given["metrics"]]
-    assert (np.abs(np.mean(values, axis=0) - truth) < 5 * error + 1e-9).all()
-
-
-# -- what is said ---------------------------------------------------------------------------------
-
-
-def test_what_a_guided_evaluation_says(world):
-    found = world.run("guided", budget=60_000)
-    assert "guided design" in str(found)
-    entry = found["NDCG@10"]
-    assert (entry.method, entry.source) == ("guided", "mean")
-    (low, high), (least, most) = entry.interval(population=False), entry.interval()
-    assert least < low < entry.value < high < most
-    assert (entry.bounds(), entry.bounds(0.9)) == (entry.interval(), entry.interval(0.9))
-    with pytest.raises(DesignError, match=r"left .* targets open"):
-        unsample.estimate(Guided().simulate(np.arange(1, 301), items=2000, budget=9000))
 
 
 # -- bad input ------------------------------------------------------------------------------------
@@ -196,10 +167,11 @@ def test_bad_guides_are_refused(world, guide, words):
 
 
 def test_a_guide_needs_a_design_that_can_be_guided(world):
-    with pytest.raises(DesignError, match="guide must be left out with design='fixed'"):
-        world.run("fixed", guide=np.ones(world.items))
-    with pytest.raises(DesignError, match="error must be left out with design='fixed'"):
-        world.run("fixed", error=0.1)
+    for given in ({"guide": np.ones(world.items)}, {"error": 0.1}):
+        with pytest.raises(DesignError, match=r"must be left out with design='fixed'"):
+            world.run("fixed", **given)
+    with pytest.raises(DesignError, match=r"left .* targets open"):
+        unsample.estimate(Guided().simulate(np.arange(1, 301), items=2000, budget=9000))
     with pytest.raises(InputError, match="odds must be"):
         Guided().simulate([1, 2], items=10, odds=0.0)
 
@@ -250,28 +222,13 @@ def _costly_top(count, k=5):
     return ranks, places
 
 
-def _recalls(found, metrics):
-    """Return Recall@5 as it is estimated, and with the user at which the budget ran out counted."""
-    known = np.asarray(found.ranks) <= 5
-    open_then, drawn = found.notes.reserved > 0, found.notes.turn > 0
-    plain = known[~open_then].sum() + open_then.sum() * known[open_then & drawn].mean()
-    right = estimates_of(found, metrics)["Recall@5"].value
-    return right, float(plain) / len(known)
-
-
 def test_estimates_are_unbiased_though_the_budget_ends_at_a_costly_user():
     draws = 250
     (ranks, places), metrics = _costly_top(60), parse_all("Recall@5")
     options = {"budget": 6000, "metrics": metrics, "places": places}
-    values = np.array(
-        [
-            _recalls(simulated(Guided(), ranks, 400, seed, **options), metrics)
-            for seed in range(draws)
-        ]
-    )
-    error = values[:, 0].std(ddof=1) / math.sqrt(draws)
-    assert abs(values[:, 0].mean() - (ranks <= 5).mean()) < 4 * error
-    # Counting the user at which the budget ran out is a mistake, and shows beside the right
-    # estimates of the same draws.
-    apart = values[:, 1] - values[:, 0]
-    assert abs(apart.mean()) > 4 * apart.std(ddof=1) / math.sqrt(draws)
+    values = [
+        estimates_of(simulated(Guided(), ranks, 400, seed, **options), metrics)["Recall@5"].value
+        for seed in range(draws)
+    ]
+    error = np.std(values, ddof=1) / math.sqrt(draws)
+    assert abs(np.mean(values) - (ranks <= 5).mean()) < 4 * error

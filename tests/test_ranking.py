@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix, random_array
-from scipy.stats import chi2, hypergeom
+from scipy.stats import chi2
 from threadpoolctl import threadpool_limits
 
 from unsample.designs import (
@@ -25,7 +25,7 @@ from unsample.designs import (
     exact_ranks,
     run,
 )
-from unsample.designs._orders import draws, positions, target_keys
+from unsample.designs._orders import positions, target_keys
 from unsample.designs._scorers import EXAMPLE
 from unsample.errors import InputError, ScoreError
 from unsample.evidence import TIE_RULES
@@ -257,26 +257,6 @@ def test_bad_input_is_named(arguments, error, message):
 # -- candidates -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("excluding", [False, True])
-@pytest.mark.parametrize("count", [1, 2, 40])
-def test_items_at_places_are_candidates_in_the_order_of_their_ids(excluding, count):
-    rng = np.random.default_rng(0)
-    exclude = random_array((50, 60), density=0.3, rng=rng).tolil()
-    exclude[7] = 0.0
-    exclude[8, 5:40] = 1.0
-    held = exclude.tocsr() if excluding else None
-    users = np.repeat(np.arange(50), 3)
-    candidates = Candidates.check((users, rng.integers(60, size=150)), 60, held)
-    kept = candidates.take(candidates.others >= count)
-    first = rng.integers(kept.others - count + 1)
-    places = first[:, None] + np.arange(count)
-    found = kept.items_at(places)
-    for row, (user, target) in enumerate(zip(kept.users, kept.targets, strict=True)):
-        left_out = set() if held is None else set(held[[user]].indices.tolist())
-        others = [item for item in range(60) if item not in left_out | {target}]
-        assert found[row].tolist() == [others[place] for place in places[row]]
-
-
 # -- samples --------------------------------------------------------------------------------------
 
 
@@ -370,14 +350,6 @@ def test_orders_of_any_size_stay_inside_and_never_repeat(size):
     assert len(np.unique(places)) == len(places)
 
 
-def test_an_order_does_not_depend_on_how_much_is_asked_at_a_time():
-    size, keys = keyed([10, 300, 5000, 10**6])
-    whole = from_start((size, keys), 60)
-    parts = [positions(size, keys, np.full(4, start), 20) for start in (0, 20, 40)]
-    assert (np.concatenate(parts, axis=1) == whole)[np.arange(60) < size[:, None]].all()
-    assert (from_start((size[2:3], keys[2:3]), 60) == whole[2]).all()
-
-
 @pytest.mark.parametrize("size", [3, 4, 5])
 def test_all_orders_of_a_few_items_are_equally_likely(size):
     rows = 24_000
@@ -385,20 +357,3 @@ def test_all_orders_of_a_few_items_are_equally_likely(size):
     found, times = np.unique(places @ size ** np.arange(size), return_counts=True)
     assert len(found) == factorial(size)
     assert chi_square(times, np.full(len(found), rows / factorial(size))) > 1e-4
-
-
-@pytest.mark.parametrize(("size", "better", "sampled"), [(1000, 10, 200), (16_979, 200, 500)])
-def test_how_many_of_the_better_items_come_first_is_hypergeometric(size, better, sampled):
-    rows = 10_000
-    beaten = (from_start(keyed(np.full(rows, size)), sampled) < better).sum(axis=1)
-    times = np.bincount(beaten, minlength=better + 1)
-    expected = rows * hypergeom.pmf(np.arange(better + 1), size, better, sampled)
-    assert chi_square(*merged(times, expected)) > 1e-4
-
-
-def test_draws_are_uniform_and_counted():
-    some = keyed(np.full(500, 7))
-    drawn = draws(*some, np.zeros(500, dtype=np.int64), 40)
-    again = np.concatenate([draws(*some, np.full(500, k), 10) for k in (0, 10, 20, 30)], axis=1)
-    assert (drawn == again).all()
-    assert chi_square(np.bincount(drawn.ravel(), minlength=7), np.full(7, drawn.size / 7)) > 1e-4

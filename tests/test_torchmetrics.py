@@ -1,9 +1,5 @@
 """The metric for training loops: batches add up to the counts, over processes too."""
 
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pytest
 
@@ -38,9 +34,10 @@ def scores():
 
 @pytest.mark.parametrize("ties", ["optimistic", "pessimistic"])
 def test_batches_add_up_to_the_ranks_of_all_rows(torch, build, scores, ties):
-    metric = build(ties=ties)
-    for batch in np.array_split(scores, 7):
-        metric.update(torch.from_numpy(batch))
+    metric, elsewhere = build(ties=ties), build(ties=ties)
+    for number, batch in enumerate(np.array_split(scores, 7)):
+        (elsewhere if number % 2 else metric).update(torch.from_numpy(batch))
+    metric.merge_state(elsewhere)  # as states of several processes are
     beats = np.greater if ties == "optimistic" else np.greater_equal
     ranks = 1 + beats(scores[:, 1:], scores[:, :1]).sum(axis=1)
     expected = RankCounts.from_ranks(ranks, items=400, sampled=9)
@@ -75,38 +72,3 @@ def test_bad_batches(torch, build):
             metric.update(batch)
     with pytest.raises(InputError, match="ties must be one of random, optimistic, pessimistic"):
         build(ties="realistic")
-
-
-PROCESS = """
-    import sys, torch, torch.distributed as dist
-    from unsample.adapters.torchmetrics import EstimatedMetrics
-
-    rank, address = int(sys.argv[1]), sys.argv[2]
-    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
-    metric = EstimatedMetrics(items=400, sampled=9, metrics=["Recall@50"])
-    for place in [1, 2, 3] if rank else [1, 10]:
-        metric.update(torch.tensor([[0.5] + [1.0] * (place - 1) + [0.0] * (10 - place)]))
-    value = float(metric.compute()["Recall@50"])
-    print(value, metric.counts().total)
-    dist.destroy_process_group()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:5 users are few")
-def test_processes_of_a_distributed_run_agree_on_the_whole(torch, tmp_path):
-    script = tmp_path / "process.py"
-    script.write_text(textwrap.dedent(PROCESS))
-    started = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(rank), f"file://{tmp_path}/meet"],
-            stdout=subprocess.PIPE, text=True,
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    lines = [process.communicate(timeout=120)[0].split() for process in started]
-    whole = RankCounts.from_ranks([1, 2, 3, 1, 10], items=400, sampled=9)
-    expected = unsample.estimate(whole, metrics="Recall@50")["Recall@50"].value
-    assert [float(line[0]) for line in lines] == pytest.approx([expected] * 2, rel=1e-6)
-    # After `compute` each process holds its own ranks again.
-    assert [line[1] for line in lines] == ["2", "3"]
