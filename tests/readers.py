@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import io
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -39,15 +38,6 @@ def read_models(source: Any, pair: bool = True, **options: Any) -> ModelCounts:
 
 def read_targets(source: Any, **options: Any) -> Targets:
     return tables.read_targets(source, _asked(options))
-
-
-def need(module: str, extra: str) -> None:
-    """Skip where an engine is not installed, and fail where that cannot be meant: in CI."""
-    if importlib.util.find_spec(module) is None:
-        reason = f"needs {module}: pip install 'unsample[{extra}]'"
-        if os.environ.get("CI"):
-            pytest.fail(f"CI runs every engine; this one {reason}")
-        pytest.skip(reason)
 
 
 # -- forms of a table ----------------------------------------------------------------------------
@@ -84,13 +74,10 @@ def _array(column: pl.Series) -> np.ndarray:
     return column.to_numpy()
 
 
-def _standard_input(write: Callable[[pl.DataFrame], bytes]) -> Callable[..., Any]:
-    def give(frame: pl.DataFrame, _: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-        stream = SimpleNamespace(buffer=io.BytesIO(write(frame)))
-        monkeypatch.setattr(sys, "stdin", stream)
-        return "-"
-
-    return give
+def _standard_input(frame: pl.DataFrame, _: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    stream = SimpleNamespace(buffer=io.BytesIO(as_csv(frame)))
+    monkeypatch.setattr(sys, "stdin", stream)
+    return "-"
 
 
 def _several(kind: str, named: Callable[[Path], Any]) -> Callable[..., Any]:
@@ -109,17 +96,7 @@ def _several(kind: str, named: Callable[[Path], Any]) -> Callable[..., Any]:
     return give
 
 
-def _frame(module: str, extra: str, convert: Callable[[pl.DataFrame], Any]) -> Callable[..., Any]:
-    def give(frame: pl.DataFrame, *_: object) -> Any:
-        need(module, extra)
-        return convert(frame)
-
-    return give
-
-
-def _to_duckdb(frame: pl.DataFrame) -> Any:
-    import duckdb
-
+def _to_duckdb(frame: pl.DataFrame, *_: object) -> Any:
     return duckdb.connect().from_arrow(frame.to_arrow())
 
 
@@ -130,15 +107,15 @@ READERS: dict[str, Callable[..., Any]] = {
     "jsonl": _file("table.jsonl", lambda frame: frame.fill_nan(None).write_ndjson().encode()),
     "npz": _file("table.npz", _npz),
     "parquet": _file("table.parquet", _parquet),
-    "standard input": _standard_input(as_csv),
+    "standard input": _standard_input,
     "folder": _several("parquet", str),
     "pattern": _several("csv", lambda folder: str(folder / "*.csv")),
     "list": _several("parquet", lambda folder: [folder / "a.parquet", folder / "b.parquet"]),
-    "pandas": _frame("pandas", "dev", lambda frame: frame.to_pandas()),
-    "polars": _frame("polars", "frames", lambda frame: frame),
-    "polars-lazy": _frame("polars", "frames", lambda frame: frame.lazy()),
-    "pyarrow": _frame("pyarrow", "frames", lambda frame: frame.to_arrow()),
-    "duckdb": _frame("duckdb", "frames", _to_duckdb),
+    "pandas": lambda frame, *_: frame.to_pandas(),
+    "polars": lambda frame, *_: frame,
+    "polars-lazy": lambda frame, *_: frame.lazy(),
+    "pyarrow": lambda frame, *_: frame.to_arrow(),
+    "duckdb": _to_duckdb,
     "mapping": lambda frame, *_: {name: _array(frame[name]) for name in frame.columns},
 }
 

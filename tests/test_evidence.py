@@ -50,9 +50,8 @@ def test_cells_know_how_many_relevant_items_their_users_have():
     assert filtered.relevant.tolist() == [1, 1, 1]
     assert filtered.effective_users == pytest.approx(9 / 5)
     assert filtered.users == 2
-    for users in (["a"], [["a", "b"]]):
-        with pytest.raises(InputError, match="users must hold one user for each of the 2"):
-            _count([1, 2], users=users)
+    with pytest.raises(InputError, match="users must hold one user for each of the 2"):
+        _count([1, 2], users=["a"])
 
 
 def test_merged_and_saved_counts_know_their_users(tmp_path):
@@ -159,11 +158,10 @@ def test_columns_of_different_lengths_and_no_cells_are_refused():
     columns = dict.fromkeys(("sampled", "items", "low", "high", "count"), np.array([5, 5]))
     with pytest.raises(InputError, match="equally long"):
         RankCounts(**columns | {"count": np.array([5])})
-    empty = dict.fromkeys(columns, np.array([], dtype=np.int64))
-    with pytest.raises(RankError, match="at least one cell"):
-        RankCounts(**empty)
     with pytest.raises(InputError, match="at least one RankCounts"):
         RankCounts.merge([])
+    with pytest.raises(DesignError, match="agree on replacement to be added"):
+        RankCounts.merge([_count([1]), _count([1], replacement=False)])
 
 
 @pytest.mark.parametrize("length", [0, 9, 11])
@@ -191,16 +189,9 @@ def test_integers_of_every_width_are_counted_alike():
         ([1, 10, 11, 0], {}, RankError, "got 11 at position 3 of 4; these may be full"),
         ([1] * 150_000 + [11], {}, RankError, "got 11 at position 150,001 of 150,001"),
         ([1.5], {}, RankError, "whole numbers, got 1.5 at position 1 of 1"),
-        ([np.nan], {}, RankError, "whole numbers, got nan"),
         (["a"], {}, RankError, "integers"),
-        ([[1]], {}, RankError, "one-dimensional"),
-        ([1], {"items": 1}, DesignError, "items"),
-        ([1], {"sampled": 0}, DesignError, "sampled"),
         ([1], {"sampled": 100, "replacement": False}, DesignError, "at most items - 1"),
         ([1, 2], {"items": [100]}, DesignError, "one number or 2"),
-        ([1, 2], {"items": [100, 1]}, DesignError, "items must be at least 2"),
-        ([1, 12], {"items": [100, 100]}, RankError, "at most sampled"),
-        ([1], {"count": [-1]}, InputError, "not be negative"),
         ([1], {"count": -1}, InputError, "count must be an integer of at least 0"),
         ([1], {"count": 0}, InputError, "nothing to estimate from"),
         ([1], {"count": 2, "users": ["a"]}, InputError, "count must be left out with users"),
@@ -213,11 +204,8 @@ def test_bad_input_is_refused(ranks, options, error, words):
 
 def test_bad_places_are_refused(tmp_path):
     (tmp_path / "a.npz").write_text("nonsense")
-    for name in ("a.npz", "missing.npz"):
-        with pytest.raises(FileError, match="cannot read counts"):
-            RankCounts.load(tmp_path / name)
-    with pytest.raises(FileError, match="cannot write"):
-        _count([1]).save(tmp_path / "no" / "such" / "folder.npz")
+    with pytest.raises(FileError, match="cannot read counts"):
+        RankCounts.load(tmp_path / "a.npz")
     with pytest.raises(FileError, match=r"must end in \.npz"):
         _count([1]).save(tmp_path / "counts.pkl")
 
@@ -226,13 +214,10 @@ def test_bad_places_are_refused(tmp_path):
     ("field", "value", "words"),
     [
         ("format", "unsample.RankCounts/2", "must be counted again from their ranks"),
-        ("names", ["a", "b"], "b in .* lacks"),
         ("0_count", None, "lacks count"),
         ("0_design", [0, 1], "must tell its users and its design"),
         ("0_pairs_keys", [9, 100, 7, 2, 0], "must hold pairs of the cells that it counts"),
         ("0_pairs_left", [3], "must hold pairs of cells and their counts"),
-        ("0_pairs_count", [-1], "must hold pairs of cells and their counts"),
-        ("0_count", [[1]], "one-dimensional"),
         ("0_count", ["many"], "integers"),
     ],
 )
@@ -253,19 +238,12 @@ def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
     assert "items=50..100" in repr(both)
 
 
-# -- catalogues of many sizes ---------------------------------------------------------------
-
-
 def test_sizes_of_single_rows_go_onto_a_grid_unless_all_was_compared():
     sizes = np.array([500, 2000, 2003, 2101])
     sampled = RankCounts.from_ranks(np.ones(4, int), items=sizes, sampled=9)
     assert sampled.items.tolist() == sorted(set(size_on_grid(sizes).tolist()))
     full = RankCounts.from_ranks(np.ones(4, int), items=sizes, sampled=sizes - 1, replacement=False)
     assert full.items.tolist() == sizes.tolist()
-    nearly = RankCounts.from_ranks(
-        np.ones(4, int), items=sizes, sampled=sizes - 2, replacement=False
-    )
-    assert not nearly.full.any()
     assert RankCounts.from_ranks([1, 2], items=2003, sampled=9).items.tolist() == [2003, 2003]
 
 
@@ -276,11 +254,6 @@ def test_known_is_a_single_rank_among_all_candidates():
     assert counts.known.tolist() == [True, False]
     assert not RankCounts.from_ranks([1], items=10, sampled=9).known.any()
     assert not RankCounts.from_ranks([1], items=11, sampled=9, replacement=False).known.any()
-
-
-def test_counts_with_and_without_replacement_are_not_added():
-    with pytest.raises(DesignError, match="agree on replacement to be added"):
-        RankCounts.merge([_count([1]), _count([1], replacement=False)])
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,17 @@
-"""Pair counts and ties by hash, against slow references."""
+"""Ranks of scores, ties by hash and counts of pairs, against slow references."""
 
 import hashlib
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import unsample
-from unsample.errors import FileError, InputError
+from unsample import sampled_ranks
+from unsample.errors import FileError, InputError, ScoreError
 from unsample.evidence import (
-    TIE_RULES,
     ModelCounts,
     PairCounts,
     Targets,
@@ -22,16 +25,11 @@ from unsample.evidence import (
 
 
 def targets(rng, users=40, size=160):
-    cells = np.stack(
-        [
-            np.full(size, 99),
-            rng.choice([500, 700], size),
-            rng.integers(1, 12, size),
-            rng.integers(1, 4, size),
-            np.zeros(size, dtype=np.int64),
-        ],
-        axis=1,
-    )
+    cells = np.zeros((size, 5), dtype=np.int64)
+    cells[:, 0] = 99
+    cells[:, 1] = rng.choice([500, 700], size)
+    cells[:, 2] = rng.integers(1, 12, size)
+    cells[:, 3] = rng.integers(1, 4, size)
     return rng.integers(0, users, size), cells
 
 
@@ -40,10 +38,7 @@ def scored(cells):
 
 
 def totals(users, cells):
-    found = {}
-    for user, cell in zip(users, cells, strict=True):
-        found[user] = found.get(user, 0.0) + scored(cell[None])[0]
-    return found
+    return {user: scored(cells[users == user]).sum() for user in set(users.tolist())}
 
 
 def test_inner_products_are_those_of_a_loop_over_users():
@@ -93,7 +88,6 @@ def test_ranks_under_each_rule():
     assert rank_with_ties(better, equal, "realistic", 0).tolist() == [1.0, 4.0, 5.0]
     drawn = np.array([rank_with_ties(better, equal, "random", seed) for seed in range(3000)])
     assert [set(column) for column in drawn.T] == [{1}, {4}, {4, 5, 6}]
-    assert [check_ties(rule) for rule in TIE_RULES] == list(TIE_RULES)
     with pytest.raises(InputError, match="did you mean optimistic"):
         check_ties("optimist")
 
@@ -114,31 +108,20 @@ def test_ties_are_hashes_of_the_names():
 # -- models ---------------------------------------------------------------------------------------
 
 
-def models(rng, users, size=300):
-    """Return two models of the same users, with targets in orders of their own."""
-    found = {}
-    for name in "AB":
-        order = rng.permutation(size)
-        ranks = np.minimum(1 + users[order] % 7 + rng.integers(0, 140, size), 200)
-        found[name] = Targets(ranks, 5000, 199, users=users[order])
-    return found
-
-
 def test_models_add_up_over_parts_of_the_users_and_in_files(tmp_path):
     rng = np.random.default_rng(5)
-    users = rng.integers(0, 120, 300)
-    given = models(rng, users)
-    parts = [
-        ModelCounts.of_targets(
-            {
-                name: Targets(each.ranks[some], 5000, 199, users=each.users[some])
-                for name, each in given.items()
-                for some in [(each.users < 50) == part]
-            }
-        )
-        for part in (True, False)
-    ]
-    added, whole = ModelCounts.merge(parts), ModelCounts.of_targets(given)
+    ranks = rng.integers(1, 201, (2, 300))
+    users = rng.integers(0, 120, (2, 300))
+
+    def counted(kept):
+        given = {
+            name: Targets(ranks[at, kept[at]], 5000, 199, users=users[at, kept[at]])
+            for at, name in enumerate("AB")
+        }
+        return ModelCounts.of_targets(given)
+
+    parts = [counted(users < 50), counted(users >= 50)]
+    added, whole = ModelCounts.merge(parts), counted(users >= 0)
     added.save(tmp_path / "models.npz")
     for found in (added, ModelCounts.load(tmp_path / "models.npz")):
         assert dict(found) == dict(whole)
@@ -151,19 +134,80 @@ def test_models_add_up_over_parts_of_the_users_and_in_files(tmp_path):
 def test_users_of_one_model_alone_are_in_no_pair():
     rng = np.random.default_rng(6)
     common = rng.integers(1, 60, 400)
-    ranks = {"A": common, "B": np.minimum(common + rng.integers(0, 9, 400), 60)}
+    ranks = {"A": common, "B": np.roll(np.minimum(common + rng.integers(0, 9, 400), 60), -100)}
     users = {"A": np.arange(400), "B": np.arange(400) + 100}
     options = {"items": 600, "sampled": 60, "metrics": "AUC"}
-    ranks["B"] = np.concatenate([ranks["B"][100:], ranks["B"][:100]])  # the same for common users
     partly = unsample.compare(ranks, users=users, **options)
-    apart = users | {"B": users["B"] + 1000}
+    apart = unsample.compare(ranks, users=users | {"B": users["B"] + 1000}, **options)
     assert partly.matched == "user"
     assert "A and B have 300 of 400 users in common" in partly.warnings[-1]
-    widths = [
-        np.ptp([each.differences[0].low, each.differences[0].high])
-        for each in (partly, unsample.compare(ranks, users=apart, **options))
+    near, far = (each.difference("A", "B", "AUC") for each in (partly, apart))
+    assert near.high - near.low < 0.8 * (far.high - far.low)
+
+
+# -- ranks of scores ------------------------------------------------------------------------------
+
+#: Few values, so that ties are common, and the infinite ones among them.
+SCORES = st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf])
+SHAPES = st.tuples(st.integers(1, 6), st.integers(1, 7))
+
+
+@st.composite
+def tied_scores(draw):
+    rows, columns = draw(SHAPES)
+    own = draw(arrays(float, rows, elements=SCORES))
+    return own, draw(arrays(float, (rows, columns), elements=SCORES))
+
+
+def best_and_worst(own, others):
+    """Return the best and the worst rank of each target, by a loop."""
+    return [
+        (1 + sum(x > aim for x in row), 1 + sum(x >= aim for x in row))
+        for aim, row in zip(own.tolist(), others.tolist(), strict=True)
     ]
-    assert widths[0] < 0.8 * widths[1]
-    targets = {n: Targets(ranks[n], 600, 60, users=users[n]) for n in ranks}
-    counted = unsample.compare(ModelCounts.of_targets(targets), metrics="AUC")
-    assert counted.warnings == partly.warnings
+
+
+@given(tied_scores(), st.integers(0, 99))
+def test_ranks_are_those_of_a_loop(given_scores, seed):
+    best, worst = zip(*best_and_worst(*given_scores), strict=True)
+    assert sampled_ranks(*given_scores, ties="optimistic").tolist() == list(best)
+    assert sampled_ranks(*given_scores, ties="pessimistic").tolist() == list(worst)
+    drawn = sampled_ranks(*given_scores, rng=seed)
+    assert drawn.dtype == np.int64
+    assert ((np.array(best) <= drawn) & (drawn <= worst)).all()
+    assert np.array_equal(drawn, sampled_ranks(*given_scores, rng=seed))
+
+
+def test_a_tied_target_is_placed_anywhere_among_its_ties():
+    ranks = sampled_ranks(np.zeros(20_000), np.zeros((20_000, 9)), rng=1)
+    # Each of ten places takes a tenth; five standard deviations.
+    assert np.abs(np.bincount(ranks, minlength=11)[1:] - 2000).max() < 5 * np.sqrt(20_000 * 0.09)
+
+
+def test_arrays_tensors_and_lists_give_the_same():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    own, others = rng.normal(size=30).astype(np.float32), rng.normal(size=(30, 9))
+    wanted = sampled_ranks(own, others)
+    assert np.array_equal(sampled_ranks(own.tolist(), others.tolist()), wanted)
+    tensors = torch.tensor(own, requires_grad=True), torch.as_tensor(others)
+    assert np.array_equal(sampled_ranks(*tensors), wanted)
+    half = [each.bfloat16() for each in tensors]
+    assert np.array_equal(sampled_ranks(*half), sampled_ranks(*(each.float() for each in half)))
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "message"),
+    [
+        ([[1.0]], [[1.0]], r"target_scores must be a list of one score .* got shape \(1, 1\)"),
+        ([1.0, 2.0], [1.0, 2.0], r"a row for each of 2 targets, got shape \(2,\).*'shared'"),
+        ([1.0], [[]], r"a row for each of 1 targets, got shape \(1, 0\)"),
+        ([1.0, 2.0], [[1.0], [1.0, 2.0]], "negative_scores must be .* rows of one length"),
+        ([np.nan], [[1.0]], "target_scores must not be NaN, got 1 of 1"),
+        ([1.0, 1.0], [[1.0], [np.nan]], "negative_scores must not be NaN.*in row 1; -inf may"),
+        (["a"], [[1.0]], "target_scores must be real numbers, got values of type <U1"),
+    ],
+)
+def test_bad_scores_are_named(own, others, message):
+    with pytest.raises(ScoreError, match=message):
+        sampled_ranks(own, others)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import gzip
 import io
 import json
-import lzma
 import os
 import pickle
 import re
@@ -26,75 +24,24 @@ from unsample import show as report
 from unsample._archives import read_arrays
 from unsample._rules import printable
 from unsample.adapters import trec
-from unsample.errors import FileError, RankError
+from unsample.errors import FileError
 from unsample.evidence import RankCounts
 
 SOURCE = Path(unsample.__file__).parent
 
 # -- nothing foreign is run -----------------------------------------------------------------------
 
-#: Modules that run what they read, or a shell.
-RUNNING = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "yaml"}
-RUNNING |= {"code", "subprocess", "runpy", "imp"}
-#: Functions that do, by their whole names, and methods, whatever they are called on.
-CALLS = {"eval", "exec", "compile", "__import__"}
-CALLS |= {"torch.load", "os.system", "os.popen", "tempfile.mktemp"}
-METHODS = {"read_pickle", "to_pickle", "literal_eval"}
-#: What may stay, and why.
-ALLOWED = {
-    # Sends the caller's own function to the caller's own cluster; no file is read.
-    ("adapters/spark.py", "pyspark.cloudpickle"),
-}
-
-
-def dangers(source: str) -> set[str]:
-    """Return the modules and calls of a Python text that could run what a file holds."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [alias.name for alias in node.names]
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else names
-            found |= {name for name in names if RUNNING & set(name.split("."))}
-        elif isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            if name in CALLS or name.rpartition(".")[2] in METHODS:
-                found.add(name)
-            texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
-            found |= {t for t in texts if isinstance(t, str) and RUNNING & set(t.split("."))}
-            given = {one.arg: ast.unparse(one.value) for one in node.keywords}
-            found |= {
-                key for key in ("allow_pickle", "shell") if given.get(key, "False") != "False"
-            }
-            if name in {"np.load", "numpy.load"} and "allow_pickle" not in given:
-                found.add(name)
-    return found
-
 
 def test_no_source_can_run_what_a_file_holds():
+    """The linter refuses eval, pickle, YAML and shells; this is what it does not know."""
+    unknown = re.compile(r"allow_pickle=True|cloudpickle|joblib|\byaml|\bdill\b|runpy")
     found = {
-        (path.relative_to(SOURCE).as_posix(), danger)
+        (path.relative_to(SOURCE).as_posix(), word)
         for path in SOURCE.rglob("*.py")
-        for danger in dangers(path.read_text(encoding="utf-8"))
+        for word in unknown.findall(path.read_text(encoding="utf-8"))
     }
-    assert found - ALLOWED == set()
-
-
-@pytest.mark.parametrize(
-    "planted",
-    [
-        "import pickle",
-        "from joblib import load",
-        "eval(text)",
-        "np.load(path)",
-        "np.savez(f, allow_pickle=True)",
-        "import_extra('yaml', extra='x', purpose='y')",
-        "pd.read_pickle(path)",
-        "run(c, shell=True)",
-        "torch.load(path, weights_only=False)",
-    ],
-)
-def test_the_scan_finds_what_is_planted(planted):
-    assert dangers(planted)
+    # It sends the caller's own function to the caller's own cluster; no file is read.
+    assert found == {("adapters/spark.py", "cloudpickle")}
 
 
 def test_templates_mark_nothing_safe_but_their_own_style_and_script():
@@ -121,20 +68,17 @@ def _npz(**arrays) -> bytes:
     return content.getvalue()
 
 
-READERS = {
-    "ranks": lambda path: read_counts(str(path), items=100, sampled=9)[""],
-    "counts": RankCounts.load,
-}
+def _read_ranks(path):
+    return read_counts(str(path), items=100, sampled=9)[""]
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("content", ["object array", "bare pickle"])
-def test_pickles_in_files_are_not_opened(tmp_path, reader, content):
+@pytest.mark.parametrize("read", [_read_ranks, RankCounts.load])
+def test_pickles_in_files_are_not_opened(tmp_path, read):
     path = tmp_path / "evil.npz"
-    objects = np.array([Bomb()], dtype=object)
-    path.write_bytes(pickle.dumps(Bomb()) if content == "bare pickle" else _npz(rank=objects))
-    with pytest.raises(FileError):
-        READERS[reader](path)
+    for content in (pickle.dumps(Bomb()), _npz(rank=np.array([Bomb()], dtype=object))):
+        path.write_bytes(content)
+        with pytest.raises(FileError):
+            read(path)
     assert not Bomb.went_off
     pickle.loads(pickle.dumps(Bomb()))
     assert Bomb.went_off  # it would have gone off
@@ -187,32 +131,20 @@ def test_what_unpacks_to_far_more_is_refused(monkeypatch):
     assert not plain["rank"].any()
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gz", "xz"])
-def test_compressed_text_bombs_are_refused(tmp_path, monkeypatch, pack):
+def test_compressed_text_bombs_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("unsample._archives._HARMLESS", 1 << 20)
-    path = tmp_path / f"run.txt.{'gz' if pack is gzip.compress else 'xz'}"
-    path.write_bytes(pack(b"q Q0 d 1 1 t\n" * 500_000))
+    path = tmp_path / "run.txt.gz"
+    path.write_bytes(gzip.compress(b"q Q0 d 1 1 t\n" * 500_000))
     with pytest.raises(FileError, match="must not unpack to more than 100 times its size"):
         trec.targets(path, {"q": {"d": 1}}, items=9)
 
 
 def test_one_long_text_does_not_make_all_of_them_long(tmp_path):
     """An array of text is as wide as its longest: one cell could ask for gigabytes."""
-    long = "x" * 130_000
     ranks = tmp_path / "ranks.csv"
-    ranks.write_text("user,rank\n" + "a,1\n" * 20_000 + f"{long},2\n")
+    ranks.write_text("user,rank\n" + "a,1\n" * 20_000 + f"{'x' * 130_000},2\n")
     with pytest.raises(FileError, match="must be of similar length"):
         read_targets(ranks, items=100, sampled=9)
-    ranks.write_text("user,rank\n" + "a,1\n" * 20_000 + f"b,{'9' * 130_000}\n")
-    with pytest.raises(RankError, match="must hold whole numbers"):
-        read_counts(ranks, items=100, sampled=9)
-
-
-def test_a_new_name_in_every_line_takes_no_more_memory_than_the_lines(tmp_path):
-    lines = "".join(f'{{"rank": 1, "k{number}": 0}}\n' for number in range(20_000))
-    (tmp_path / "wide.jsonl").write_text(lines)
-    counts = read_counts(tmp_path / "wide.jsonl", items=100, sampled=9)
-    assert counts[""].total == 20_000
 
 
 # -- downloads ------------------------------------------------------------------------------------
@@ -263,29 +195,20 @@ def _compared(names: list[str]) -> unsample.Comparison:
     return unsample.compare(models, **options)
 
 
-@pytest.fixture(scope="module")
-def plain_comparison():
-    return _compared(["aaa", "bbb", "ccc"])
-
-
 @pytest.mark.parametrize("start", range(0, len(EVIL), 3))
-def test_names_change_no_page_but_their_own_words(plain_comparison, start):
-    evil = _compared(list(EVIL[start : start + 3]))
+def test_names_change_no_page_but_their_own_words(start):
+    names = list(EVIL[start : start + 3])
+    evil, plain = _compared(names), _compared(["aaa", "bbb", "ccc"])
     for page in (report.as_html, lambda result: result._repr_html_()):
-        assert Shape(page(evil)).found == Shape(page(plain_comparison)).found
+        assert Shape(page(evil)).found == Shape(page(plain)).found
+    one = unsample.exact([1, 5, 9], items=20, metrics=["Recall@5"])
+    groups = (report.as_html({"a": one, name: one}) for name in ("b", names[0]))
+    assert len({tuple(Shape(page).found) for page in groups}) == 1
     text = report.as_html(evil)
     text.encode("utf-8")
     for script in re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL):
         assert "<" not in script
         json.loads(script)
-
-
-def test_groups_and_notebooks_are_escaped():
-    result = unsample.exact([1, 5, 9], items=20, metrics=["Recall@5"])
-    plain = report.as_html({"a": result, "b": result})
-    evil = report.as_html({EVIL[0]: result, EVIL[2]: result})
-    assert Shape(evil).found == Shape(plain).found
-    assert Shape(result._repr_html_()).found
 
 
 def test_reports_hold_no_paths_names_or_secrets(tmp_path, run, monkeypatch):
@@ -312,16 +235,12 @@ def test_names_have_no_power_over_the_terminal(tmp_path, run):
     path = tmp_path / "ranks.jsonl"
     rows = [{"rank": rank, "model": name} for rank in range(1, 10) for name in (ESCAPE, "b")]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ("--items", 100, "--sampled", 9, "-m", "Recall@20")
-    fast = ("--method", "mle")
-    for verb in (("estimate", path, "--by", "model", *fast), ("compare", path, "--by", "model")):
+    options = ("--items", 100, "--sampled", 9, "-m", "Recall@20", "--by", "model")
+    for verb in (("estimate", path, "--method", "mle"), ("compare", path)):
         code, out, err = run(*verb, *options)
         assert code == 0
         assert "\\x1b]0;owned\\x07" in out
         assert not UNSAFE.search(out + err)
-    code, out, err = run("estimate", path, "--by", ESCAPE, *options)
-    assert code == 2
-    assert not UNSAFE.search(out + err)
 
 
 def test_messages_about_foreign_columns_are_harmless_and_short(tmp_path, run):
@@ -331,8 +250,6 @@ def test_messages_about_foreign_columns_are_harmless_and_short(tmp_path, run):
     assert code == 2
     assert len(err) < 5_000
     assert "letters left out" in err
-    assert not UNSAFE.search(err)
-    code, _, err = run("estimate", path, "--items", 100, "--sampled", 9, "--verbose")
     assert not UNSAFE.search(err)
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 import unsample
 from tests.pools import Pool, World
 from tests.readers import read_counts
-from unsample.bounds import Bounds, DirectMean, MeanLimits, chances_up_to, extremes
+from unsample.bounds import DirectMean, MeanLimits, chances_up_to, extremes
 from unsample.errors import (
     DesignError,
     FileError,
@@ -72,8 +71,6 @@ def test_wrong_counts_are_refused():
         ItemCounts.from_outcomes(beats, items=[5, 5, 7])
     with pytest.raises(DesignError, match="one draw of items"):
         ItemCounts.merge([counts, ItemCounts.from_outcomes(np.eye(4))])
-    with pytest.raises(InputError, match="at most sampled"):
-        ItemCounts.merge([counts, ItemCounts.from_outcomes(beats)])
     with pytest.raises(InputError, match="equally long"):
         replace(counts, rank=np.array([2, 2]))
     with pytest.raises(RankError, match="beaten target"):
@@ -161,16 +158,6 @@ def test_proved_limits_hold_over_all_pools(kind, alpha):
         assert np.mean(broken) <= alpha
 
 
-@pytest.mark.parametrize("effects", [0.0, 1.0, np.inf])
-def test_bounds_of_shared_pools_hold_the_truth(effects):
-    world, rng = World(effects=effects), np.random.default_rng(8)
-    truth = float(world.law[:50].sum())
-    for _ in range(6):
-        counts = Pool.draw(world, rng).targets(known=False).counts
-        low, high = Bounds.of(counts, [50]).of_metric(parse("Recall@50"))
-        assert low <= truth <= high
-
-
 # -- answers -------------------------------------------------------------------------------------
 
 
@@ -186,7 +173,6 @@ def test_ranks_without_outcomes_have_bounds_and_say_what_to_record(pool):
         assert low < own[name].interval()[0] < own[name].interval()[1] < high
         assert np.ptp(entry.bounds()) > np.ptp(own[name].bounds())
     assert found["AUC"].value == own["AUC"].value
-    assert found.to_dict()["negatives"] == "shared"
     with pytest.warns(UnsampleWarning):
         both = unsample.compare({"A": pool.ranks, "B": pool.ranks}, negatives="shared", **options)
     assert all(pair.chance is None and pair.winner is None for pair in both.differences)
@@ -220,18 +206,13 @@ def test_outcomes_by_item_give_auc_the_interval_of_a_mean(pool):
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_scored_rows_tell_which_item_beats_which_target(pool):
     targets, sampled = pool.beats.shape
-    frame = pl.DataFrame(
-        {
-            "user": np.repeat(np.arange(targets), sampled + 1),
-            "item": np.column_stack(
-                [np.full(targets, -1), np.tile(pool.items, (targets, 1))]
-            ).ravel(),
-            "score": np.column_stack([np.full(targets, 0.5), pool.beats]).ravel(),
-            "target": np.tile(np.arange(sampled + 1) == 0, targets),
-        }
-    )
-    source = frame.sample(fraction=1.0, shuffle=True, seed=3)
-    (counts,) = read_counts(source, items=600, replacement=False, negatives="shared").values()
+    table = {
+        "user": np.repeat(np.arange(targets), sampled + 1),
+        "item": np.column_stack([np.full(targets, -1), np.tile(pool.items, (targets, 1))]).ravel(),
+        "score": np.column_stack([np.full(targets, 0.5), pool.beats]).ravel(),
+        "target": np.tile(np.arange(sampled + 1) == 0, targets),
+    }
+    (counts,) = read_counts(table, items=600, replacement=False, negatives="shared").values()
     direct = pool.targets().counts
     assert counts.shared.known
     assert counts.shared.sampled == 60
@@ -269,21 +250,17 @@ def test_scores_of_a_pool_are_targets_with_outcomes():
     assert np.array_equal(found.ranks, 1 + beats.sum(axis=1))
     assert _same(found.counts.shared, ItemCounts.from_outcomes(beats))
     # Scores that do not depend on the target, and few different ones: one order for all.
-    coarse = np.round(2 * others[0]) / 2
-    aims = np.round(2 * own) / 2
+    coarse, aims = np.round(2 * others[0]) / 2, np.round(2 * own) / 2
+    above, tied = (coarse > aims[:, None]).sum(axis=1), (coarse == aims[:, None]).sum(axis=1)
     best, worst, drawn = (
         shared_targets(aims, coarse, items=600, ties=rule).ranks
         for rule in ("optimistic", "pessimistic", "random")
     )
-    above, tied = (coarse > aims[:, None]).sum(axis=1), (coarse == aims[:, None]).sum(axis=1)
     assert np.array_equal(best, 1 + above)
     assert np.array_equal(worst, 1 + above + tied)
     assert ((best <= drawn) & (drawn <= worst)).all()
-    place = (drawn - best)[tied > 0] / tied[tied > 0]
-    assert place.mean() == pytest.approx(0.5, abs=0.06)
     users = np.repeat(np.arange(150), 2)
-    several = shared_targets(own, others, items=600, users=users, filtered=False).counts
-    assert several.several
+    assert shared_targets(own, others, items=600, users=users, filtered=False).counts.several
     for wrong, words in (
         ((own, others[:5]), "others must be one score for each item"),
         ((own, others * np.nan), "others must not be NaN"),

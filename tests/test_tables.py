@@ -1,12 +1,9 @@
 """One contract over every reader: the same table gives the same counts, users, pairs, messages."""
 
-import io
 import re
-import subprocess
-import sys
 import warnings
-from types import SimpleNamespace
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -28,7 +25,6 @@ from tests.readers import (
 from unsample.errors import (
     DesignError,
     FileError,
-    GoneError,
     InputError,
     RankError,
     ScoreError,
@@ -122,9 +118,6 @@ def test_targets_of_scores_are_sorted_by_user(reader):
     assert np.asarray(found.users).tolist() == [user for _, user, *_ in slow]
     assert found.ranks.tolist() == [1 + better + tied for *_, better, tied in slow]
     assert found.sampled.tolist() == [sampled for _, _, sampled, _, _ in slow]
-    random = read_targets(reader(frame), items=50, rng=3)
-    again = read_targets(frame.sort("item"), items=50, rng=3)
-    assert random.ranks.tolist() == again.ranks.tolist()
 
 
 def test_pooled_models_are_noticed():
@@ -150,9 +143,6 @@ ODD = {
         {}, {(1, 40, 2): 1, (1, 50, 1): 1}),
     "flags in words": (
         {"user": [1, 1, 2, 2], "score": [1, 2, 2, 1], "target": ["True", "false", "FALSE", "true"]},
-        {"items": 50}, {(1, 50, 2): 2}),
-    "flags as floats": (
-        {"user": [1, 1, 2, 2], "score": [1, 2, 2, 1], "target": [1.0, 0.0, 0.0, 1.0]},
         {"items": 50}, {(1, 50, 2): 2}),
     "users as floats": (
         {"user": [1.0, 2.0], "rank": [1, 2]}, DESIGN, {(9, 50, 1): 1, (9, 50, 2): 1}),
@@ -187,9 +177,6 @@ def test_what_is_a_source(tmp_path, monkeypatch):
             read_counts(source, **DESIGN)
     with pytest.raises(InputError, match="two columns of one name"):
         read_counts(pd.DataFrame([[1, 1]], columns=["rank", "rank"]), **DESIGN)
-    for sources in ({"rank": []}, {}):
-        with pytest.raises(InputError, match="the table has no rows"):
-            read_counts(sources, **DESIGN)
 
 
 # -- bad tables ----------------------------------------------------------------------------------
@@ -199,52 +186,21 @@ RANK = "'rank' of T must hold whole numbers from 1 to 10 (sampled + 1), got {} i
 BAD = {
     "null rank": ({"rank": [1, None], "x": [0, 0]}, RankError, RANK.format("no value")),
     "rank zero": ({"rank": [1, 0]}, RankError, "got 0 in 1 row; ranks start at 1, the best; add 1"),
-    "half a rank": (
-        {"rank": [1.0, 2.5]},
-        RankError,
-        RANK.format("2.5") + "; break ties at random, as unsample.sampled_ranks does, or give sc",
-    ),
-    "NaN rank": ({"rank": [1.0, np.nan], "x": [0, 0]}, RankError, RANK.format("no value")),
+    "half a rank": ({"rank": [1.0, 2.5]}, RankError, RANK.format("2.5") + "; break ties at random"),
     "rank beyond the sample": ({"rank": [1, 11]}, RankError, RANK.format("11")),
     "ranks of words": ({"rank": ["1", "x", "x"]}, FileError, "must hold numbers, got 'x' in 2 row"),
-    "no rank": (
-        {"rnk": [1], "user": ["a"]},
-        InputError,
-        "T has no column 'rank'; its columns are: rnk, user; did you mean rnk?",
-    ),
+    "no rank": ({"rnk": [1]}, InputError, "T has no column 'rank'; its columns are: rnk; did you"),
     "ranks and scores": ({"rank": [1], "score": [1.0]}, InputError, "clash; say which to read"),
-    "null sampled": (
-        {"rank": [1, 2], "sampled": [9, None]},
-        DesignError,
-        "column 'sampled' of T must hold whole numbers from 1 to",
-    ),
+    "null sampled": ({"rank": [1, 2], "sampled": [9, None]}, DesignError, "'sampled' of T must ho"),
     "items of one": ({"rank": [1, 2], "items": [50, 1]}, DesignError, "from 2 to 1000000000000"),
-    "null user": (
-        {"rank": [1, 2], "user": ["a", None]},
-        InputError,
-        "column 'user' of T must hold a name in every row, got no value in 1 row",
-    ),
-    "no target": (
-        SCORED | {"target": [1, 0, 0, 0]},
-        InputError,
-        "each user of T must have a target, user 'b' has none; set 'target'",
-    ),
+    "null user": ({"rank": [1, 2], "user": ["a", None]}, InputError, "must hold a name in every r"),
+    "null label": ({"rank": [1, 2], "m": ["A", None]}, InputError, "column 'm' of T must hold a"),
+    "no target": (SCORED | {"target": [1, 0, 0, 0]}, InputError, "have a target, user 'b' has no"),
     "targets alone": (SCORED | {"target": [1, 0, 1, 1]}, DesignError, "user 'b' has the target's"),
     "flag of 2": (SCORED | {"target": [1, 0, 2, 0]}, InputError, "(or 1 and 0), got 2 in 1 row"),
-    "flag of words": (
-        SCORED | {"target": ["yes", "no", "yes", "no"]},
-        InputError,
-        "column 'target' of T must hold true or false (or 1 and 0), got 'no' in 2 rows",
-    ),
-    "null flag": (SCORED | {"target": [1, 0, 1, None]}, InputError, "got no value in 1 row"),
+    "flag of words": (SCORED | {"target": ["yes", "no"] * 2}, InputError, "got 'no' in 2 rows"),
     "NaN score": (SCORED | {"score": [1.0, np.nan, 3.0, 4.0]}, ScoreError, "got no value in 1 row"),
-    "null user of scores": (SCORED | {"user": ["a", "a", "b", None]}, InputError, "a name in ev"),
     "null item": (SCORED | {"item": [1, None, 1, 2]}, InputError, "column 'item' of T must hold"),
-    "null label": (
-        {"rank": [1, 2], "m": ["A", None]},
-        InputError,
-        "column 'm' of T must hold a name",
-    ),
     "empty": ({"rank": pl.Series([], dtype=pl.Int64)}, InputError, "T has no rows"),
 }
 
@@ -256,13 +212,9 @@ def _options(columns):
 
 def test_every_reader_says_the_same_of_a_bad_table(reader):
     # Of those that end in the same engine by the same code, one is asked everything.
-    whole = reader.name in {"csv", "jsonl", "npz", "parquet", "folder", "pandas", "polars"}
-    for case, (columns, error, words) in BAD.items():
-        if not (whole or case in {"rank zero", "NaN score"}) or (case, reader.name) == (
-            "empty",
-            "jsonl",
-        ):
-            continue
+    whole = reader.name in {"csv", "npz", "parquet", "pandas"}
+    for case in BAD if whole else ("rank zero", "NaN score"):
+        columns, error, words = BAD[case]
         with pytest.raises(error) as caught:
             read_counts(reader(pl.DataFrame(columns)), **_options(columns))
         named = r"(the frame|the table|standard input|('[^']*/[^']*'(, )?)+)"
@@ -280,31 +232,10 @@ def test_calls_that_contradict_the_table():
         (ranks, {"sampled": 9, "columns": {"rank": "place"}}, InputError, "no column 'place'"),
         (scores, {"rows": "scores", "columns": {"rank": "x"}}, InputError, "must be one of score"),
         (scores, {"rows": "score"}, InputError, "did you mean scores"),
-        (scores, {"rows": "lists"}, GoneError, "give a row for each listed item"),
         (scores, {"by": "usr", "items": 50}, InputError, "did you mean user"),
-        (scores, {"items": 50, "ties": "fair"}, InputError, "ties must be one of"),
-        (scores, {"items": 50, "ties": "realistic"}, InputError, "between two ranks"),
-        (ranks, {"sampled": 0}, DesignError, "sampled must be an integer of at least 1"),
-        (ranks.with_columns(weight=1), {"sampled": 9}, GoneError, "estimate groups of users apart"),
-        (ranks.with_columns(count=1), {"sampled": 9}, GoneError, "use RankCounts.from_ranks"),
-        (ranks, {"rows": "comparisons"}, GoneError, "give ranks, with ties broken at random"),
     ):
         with pytest.raises(error, match=re.escape(words)):
             read_counts(frame, **options)
-
-
-# -- frames --------------------------------------------------------------------------------------
-
-
-def test_no_engine_outlives_an_error(tmp_path):
-    pl.DataFrame({"rank": [1, 11], "user": ["a", "b"]}).write_parquet(tmp_path / "t.parquet")
-    code = (
-        "from unsample.tables import Asked, read_counts;"
-        f"read_counts({str(tmp_path / 't.parquet')!r}, Asked(50, 9))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "RankError" in done.stderr
-    assert "nanobind" not in done.stderr
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -356,14 +287,7 @@ def test_files_may_differ_in_types_and_folders_name_a_column(write, tmp_path):
     assert {label: counts.total for label, counts in groups.items()} == {"A": 2, "B": 1}
 
 
-def test_files_of_ranks_without_a_header(write, tmp_path):
-    write("a.txt", "1\n2\n")
-    write("b.txt", "2\n10")
-    counts = read_counts(tmp_path / "*.txt", **DESIGN)[""]
-    assert counts == RankCounts.from_ranks([1, 2, 2, 10], **DESIGN)
-
-
-def test_saved_counts_are_read(tmp_path, monkeypatch):
+def test_saved_counts_are_read(tmp_path):
     counts = RankCounts.from_ranks([1, 2], **DESIGN)
     counts.save(tmp_path / "a.npz")
     assert read_counts(tmp_path / "a.npz") == {"": counts}
@@ -371,9 +295,6 @@ def test_saved_counts_are_read(tmp_path, monkeypatch):
         read_counts([tmp_path / "a.npz"] * 2)
     with pytest.raises(InputError, match="left out"):
         read_counts(tmp_path / "a.npz", items=50)
-    content = io.BytesIO((tmp_path / "a.npz").read_bytes())
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=content))
-    assert read_counts("-") == {"": counts}
 
 
 def test_a_single_value_of_an_archive_stands_for_all_rows(tmp_path):
@@ -392,6 +313,7 @@ TEXTS = {
     "quoted cells": ("t.csv", '"rank","user"\r\n"1","x, ""y"""\r\n2,"two\nlines"\r\n', [1, 2]),
     "empty lines": ("t.csv", "\n\nrank\n\n1\n\n2\n", [1, 2]),
     "spaces": ("t.csv", " rank , user\n 1,a\n2 ,b\n", [1, 2]),
+    "ranks alone": ("t.txt", "2\n10", [2, 10]),
     "ranks alone in JSON lines": ("t.jsonl", "1\n2.0\n", [1, 2]),
     "tabs by content": ("t.txt", "rank\tuser\n1\ta\n", [1]),
     "JSON by content": ("t.txt", '{"rank": 4}\n', [4]),
@@ -405,26 +327,15 @@ def test_text_as_it_comes(write):
 
 BAD_TEXTS = {
     "empty": ("t.csv", "", "T is empty"),
-    "blank JSON": ("t.jsonl", "\n", "is empty"),
-    "no keys": ("t.jsonl", "{}\n", "is empty"),
-    "header only": ("t.csv", "rank\n", "T has no rows"),
     "semicolons": ("t.csv", "user;rank\na;1\n", "the separator seems to be ';'"),
     "tabs": ("t.csv", "user\trank\na\t1\n", "the separator seems to be a tab"),
-    "nan": ("t.csv", "rank\n1\nnan\n", "got no value in 1 row"),
     "ragged": ("t.csv", "rank,user\n1,a\n2\n", "on Line: 3 Original Line: 2 Expected Number of Co"),
-    "twice": ("t.csv", "rank,rank\n1,1\n", "two columns of one name"),
     "open quote": ("t.csv", 'rank\n"1\n', "unterminated quote"),
-    "open quote in the header": ("t.csv", '"rank\n1\n', "cannot read T: unexpected end of data"),
     "huge": ("t.csv", "rank\n99999999999999999999999\n", "whole numbers from 1 to 10"),
-    "null bytes": ("t.csv", "rank\n\x001\n", "must hold numbers"),
     "no text": ("t.csv", b"rank\n\xff\n", "is not UTF-8 text"),
-    "UTF-16": ("t.csv", "rank\n1\n".encode("utf-16"), "is not UTF-8 text"),
     "packed": ("t.csv", b"\x1f\x8b\x08\x00", "is compressed; give a file whose name ends in .gz"),
-    "broken archive": ("t.csv.gz", b"\x1f\x8b\x08\x00", "cannot read"),
     "not JSON": ("t.jsonl", '{"rank": 1}\n{"rank"\n', "Malformed JSON"),
-    "a list": ("t.jsonl", '{"rank": 1}\n[1]\n', "Expected OBJECT, but got ARRAY"),
     "truth for a rank": ("t.jsonl", '{"rank": true}\n', "must hold numbers, got 'true' in 1 row"),
-    "mixed types": ("t.jsonl", '{"rank": 1}\n{"rank": "x"}\n', "got 'x' in 1 row"),
     "late column": (
         "t.jsonl", '{"rank": 1}\n' * 40_000 + '{"rank": 1, "user": 2}\n',
         "column 'user' of T must hold a name in every row, got no value in 40,000 rows"),
@@ -461,27 +372,20 @@ def test_patterns_that_match_nothing_or_too_much(write, tmp_path):
 
 
 @pytest.mark.parametrize("pair", [False, True])
-def test_the_printed_query_gives_the_same_counts(pair, tmp_path):
-    import duckdb
-
+def test_the_printed_query_gives_the_same_counts(pair):
     frames = {"ranks": USERS, "scores": scored_rows(5, ("A", "B"))}
     for rows, frame in frames.items():
         design = {"items": 50} | ({} if rows == "scores" else {"sampled": 9})
         columns = {"item": "item"} if rows == "scores" else {"user": "user"}
         asked = {"by": "model", "rows": rows, **design}
         text = unsample.tables.sql(pair=pair, columns=columns, table="given", rng=7, **asked)
-        connection = duckdb.connect()
-        connection.register("given", frame.to_arrow())
-        table = connection.sql(text).to_arrow_table()
-        connection.close()
+        table = duckdb.from_arrow(frame.to_arrow()).query("given", text).to_arrow_table()
         expected = read_models(frame, rng=7, pair=pair, **asked)
-        pl.from_arrow(table).write_csv(tmp_path / "counts.csv")
-        for source in (table, str(tmp_path / "counts.csv")):
-            found = read_models(source)
-            assert dict(found.between) == dict(expected.between)
-            for name in "AB":
-                _same(found[name], expected[name])
-                assert not pair or found[name].clusters == expected[name].clusters
+        found = read_models(table)
+        assert dict(found.between) == dict(expected.between)
+        for name in "AB":
+            _same(found[name], expected[name])
+            assert not pair or found[name].clusters == expected[name].clusters
 
 
 def test_warehouses_have_queries_of_their_own():
@@ -492,11 +396,9 @@ def test_warehouses_have_queries_of_their_own():
 
 
 def test_counts_of_broken_rows_are_refused():
-    import duckdb
-
     for rank, words in ((11, "at most sampled"), (1.25, "ranks that are null")):
         text = unsample.tables.sql(items=50, sampled=9)
         frame = pl.DataFrame({"rank": [1.0, rank]}).to_arrow()
-        table = duckdb.connect().from_arrow(frame).query("ranks", text).to_arrow_table()
+        table = duckdb.from_arrow(frame).query("ranks", text).to_arrow_table()
         with pytest.raises(InputError, match=words):
             read_counts(table)

@@ -149,53 +149,27 @@ def scored():
     return scores, seen, held
 
 
-def sorted_lists(scored, gain):
-    """Return the list of each user by a loop."""
-    scores, seen, held = scored
-    return [
-        [
-            float(gain(user, item)) if item in items else 0.0
-            for item in np.argsort(-scores[user])
-            if not seen[user, item]
-        ]
-        for user, items in held.items()
-    ]
-
-
-def as_pairs(held):
-    """Return the user and the item of each target."""
-    return tuple(np.array([(user, item) for user, items in held.items() for item in items]).T)
-
-
-def check(scored, lists, targets=None, **options):
+def check(scored, lists, **options):
     """Check that a full and a certified evaluation find the metrics of the lists."""
     scores, seen, held = scored
+    targets = np.array([(user, item) for user, items in held.items() for item in items]).T
     for design in ("exact", "certified"):
         names = [name for name in slow.names(SOME) if design == "exact" or "@" in name]
         found = unsample.evaluate(
-            lambda users, items: scores[users, items],
-            as_pairs(held) if targets is None else targets,
-            items=25, metrics=names, exclude=sparse.csr_array(seen), design=design, **options,
+            lambda users, items: scores[users, items], tuple(targets), items=25, metrics=names,
+            exclude=sparse.csr_array(seen), design=design, **options,
         )  # fmt: skip
         wanted = {name: slow.mean(name, lists) for name in names}
         assert {name: found[name].value for name in names} == near(wanted), design
 
 
-@pytest.mark.parametrize("form", ["pairs", "matrix"])
-def test_a_scorer_is_evaluated_user_by_user(scored, form):
-    scores, _, held = scored
-    targets = users, items = as_pairs(held)
-    if form == "matrix":
-        targets = sparse.csr_array((np.ones(len(users)), (users, items)), shape=scores.shape)
-    check(scored, sorted_lists(scored, lambda user, item: 1), targets)
-
-
-def test_a_scorer_is_evaluated_with_grades(scored):
-    def grade(user, item):
-        return 1 + (user + item) % 4
-
-    grades = [grade(user, item) for user, items in scored[2].items() for item in items]
-    check(scored, sorted_lists(scored, grade), relevance=np.array(grades))
+def test_a_scorer_is_evaluated_user_by_user(scored):
+    scores, seen, held = scored
+    grades = {(user, item): 1 + (user + item) % 4 for user, of in held.items() for item in of}
+    orders = {user: [i for i in np.argsort(-scores[user]) if not seen[user, i]] for user in held}
+    graded = [[grades.get((user, item), 0) for item in orders[user]] for user in held]
+    check(scored, [[float(grade > 0) for grade in row] for row in graded])
+    check(scored, graded, relevance=np.array(list(grades.values())))
 
 
 def test_filtered_targets_do_not_compete_and_count_one_by_one(scored):
