@@ -48,20 +48,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def design() -> Law:
-    return Law(items=400, sampled=30)
-
-
-@pytest.fixture(scope="session")
 def full_ranks() -> np.ndarray:
     rng = np.random.default_rng(11)
     return np.ceil(400 * rng.beta(0.5, 2.0, size=3000)).astype(int).clip(1, 400)
 
 
 @pytest.fixture(scope="session")
-def counts(design: Law, full_ranks: np.ndarray) -> RankCounts:
-    ranks = design.draw(full_ranks, rng=5)
-    return RankCounts.from_ranks(ranks, items=design.items, sampled=design.sampled)
+def counts(full_ranks: np.ndarray) -> RankCounts:
+    ranks = Law(items=400, sampled=30).draw(full_ranks, rng=5)
+    return RankCounts.from_ranks(ranks, items=400, sampled=30)
 
 
 @pytest.fixture

@@ -100,19 +100,6 @@ def test_shipped_data_are_made_of_ranks(tmp_path):
     assert made.counts.tolist() == shipped.counts.tolist()
 
 
-def test_tables_are_put_into_pages(tool, tmp_path):
-    page = tmp_path / "docs" / "page.md"
-    for path, text in (
-        (page, "<!-- table: bench -->\nold\n<!-- end of table -->\n<!-- table: none -->\nkept\n"),
-        (tmp_path / "out" / "bench.md", "new\n"),
-    ):
-        path.parent.mkdir()
-        path.write_text(text + "<!-- end of table -->\n" * (path == page))
-    tool("put_tables", ROOT=tmp_path).main()
-    assert page.read_text().split("\n")[1] == "new"
-    assert "\nkept\n" in page.read_text()
-
-
 @pytest.mark.slow
 def test_the_pictures_are_made(tool, tmp_path):
     tool("pictures", FOLDER=tmp_path).main()
@@ -146,8 +133,8 @@ def test_the_fuzzer_tries_every_parser(tmp_path):
     assert "parsers for 1 s" in told
 
 
-@pytest.mark.parametrize("name", ["check_dist", "get_pyodide", "try_adapters"])
-def test_what_needs_the_network_is_loaded(tool, name):
+@pytest.mark.parametrize("name", ["check_dist", "get_pyodide", "put_tables", "try_adapters"])
+def test_others_are_loaded(tool, name):
     assert callable(tool(name).main)
 
 

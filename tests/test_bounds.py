@@ -10,10 +10,10 @@ from scipy import optimize, stats
 
 import unsample
 from tests import adversary, reference
-from unsample.bounds import Bounds, MeanError, extremes, least_value
+from unsample.bounds import Bounds, MeanError, least_value
 from unsample.bounds._limits import clopper_pearson, hoeffding, quantile
 from unsample.evidence import RankCounts
-from unsample.law import Law, RankGrid
+from unsample.law import Law
 from unsample.metrics import parse
 
 NAMES = ["Recall@5", "NDCG@10", "MRR", "Recall@40"]
@@ -107,15 +107,6 @@ def test_quantiles_are_those_of_the_books():
     assert quantile(0.9, 4.0) == pytest.approx(stats.t.ppf(0.95, 4))
     with pytest.raises(unsample.errors.InputError, match="level must be"):
         quantile(1.0)
-
-
-def test_a_function_takes_its_most_extreme_value_in_a_bin():
-    metric, grid = parse("NDCG@4"), RankGrid(np.array([1, 2, 4]), 9)
-    every = metric.weights(np.arange(1, 10), 9)
-    low, high = extremes(lambda ranks: metric.weights(ranks, 9), grid)
-    for place, (first, last) in enumerate(((1, 1), (2, 3), (4, 9))):
-        inside = every[first - 1 : last]
-        assert (low[place], high[place]) == pytest.approx((inside.min(), inside.max()))
 
 
 @pytest.mark.parametrize("kind", adversary.KINDS)

@@ -158,29 +158,6 @@ def test_pools_compare_a_histogram_with_its_expectation():
     assert wide == pytest.approx(np.array(sums), abs=1e-12)
 
 
-@pytest.mark.parametrize("replacement", [True, False])
-def test_a_few_catalogue_sizes_stand_for_many(replacement):
-    """Where P(r | R) is smooth in the size: above the last ranks of the smallest catalogue."""
-    items = 2500 + np.random.default_rng(0).integers(0, 600, size=4000)
-    counts = RankCounts.from_ranks(
-        1 + np.arange(4000) % 100, items=items, sampled=99, replacement=replacement
-    )
-    observed = Observed.prepare(counts)
-    every, grid = np.arange(1, 101), observed.grid
-    sizes, where = np.unique(counts.items, return_inverse=True)
-    weights = np.bincount(where.reshape(-1), counts.weight)
-    exact = sum(
-        weight * Law(int(size), 99, replacement).matrix(every, every, grid, beyond="last")
-        for size, weight in zip(sizes, weights / weights.sum(), strict=True)
-    )
-    matrix, _ = observed.pool(99, every, every, grid)
-    assert matrix.sum(axis=0) == pytest.approx(1.0)
-    top = grid.high < 0.75 * sizes.min()
-    assert np.abs(matrix - exact)[:, top].sum(axis=0).max() < 5e-4
-    # Each of a few sizes has an end of its own, where all of them would make a slope.
-    assert np.abs(matrix - exact).sum(axis=0).max() < 0.5
-
-
 # -- refusals -------------------------------------------------------------------------------
 
 

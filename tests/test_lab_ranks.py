@@ -157,15 +157,3 @@ def test_counts_are_the_published_ones_where_complete(name):
     assert len(split.target_user) == loaded.users
     assert len(split.train) == len(loaded) - loaded.users
     assert split.train.note == loaded.note
-
-
-@pytest.mark.realdata
-@pytest.mark.parametrize("name", FLOORS)
-def test_recommenders_reach_their_floor(name, tmp_path):
-    need("ml-1m")
-    _train.train("ml-1m", name, tmp_path)
-    found = load_ranks("ml-1m", name, folder=tmp_path)
-    assert (NDCG @ 10).weights(found.ranks, 3706).mean() >= FLOORS[name]
-    if name == "neumf":
-        made = found.provenance["recommenders"][name]
-        assert made["published_negatives_HR@10"] >= 0.67

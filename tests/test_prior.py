@@ -10,13 +10,12 @@ import pytest
 from unsample.errors import FileError, InputError
 from unsample.evidence import RankCounts
 from unsample.lab import load_ranks
-from unsample.law import Law, RankGrid, bin_weights, draw_sampled_ranks
+from unsample.law import Law, bin_weights, draw_sampled_ranks
 from unsample.metrics import parse, parse_all
-from unsample.prior import History, Posterior, Prior, shipped
 from unsample.prior import Law as PosteriorLaw
-from unsample.prior._learn import learn
+from unsample.prior import Posterior, Prior, shipped
 from unsample.prior._seen import _condensed_ranges
-from unsample.prior._shapes import SIZE, shapes_on
+from unsample.prior._shapes import shapes_on
 
 METRICS = parse_all(["NDCG@5", "Recall@5", "Recall@1"])
 ITEMS, SAMPLED = 2000, 99
@@ -139,41 +138,6 @@ def test_sampled_ranks_stand_together_within_half_a_standard_error(n):
 
 
 # -- learning and files ---------------------------------------------------------------------------
-
-
-def planted(mean: np.ndarray, data_sets: int, models: int, seed: int) -> list[History]:
-    """Return histories of a known law: data sets differ in slope, models a little more."""
-    rng = np.random.default_rng(seed)
-    histories = []
-    for number in range(data_sets):
-        items = int(rng.integers(800, 5000))
-        grid = RankGrid.coarse(items)
-        own = mean.copy()
-        own[1] += 0.2 * rng.standard_normal()
-        for _ in range(models):
-            exponent = shapes_on(grid) @ own + np.log(grid.width)
-            exponent += 0.1 * rng.standard_normal() * shapes_on(grid)[:, 1]
-            mass = np.exp(exponent - exponent.max())
-            counts = rng.multinomial(20_000, mass / mass.sum())
-            histories.append(History(grid, counts, f"set {number}", "unseen"))
-    return histories
-
-
-def test_learning_finds_the_planted_law():
-    mean = np.zeros(SIZE)
-    mean[1], mean[0] = 0.7, 0.5
-    histories = planted(mean, 16, 5, seed=1)
-    learned = learn(histories, [each.evidence() for each in histories])["unseen"]
-    grid = RankGrid.coarse(2000)
-    curve = shapes_on(grid) @ (learned.mean - mean)
-    middle = (grid.low > 1) & (grid.low < 1500)
-    assert np.ptp(curve[middle]) < 0.8
-    assert learned.mean[0] == pytest.approx(0.5, abs=0.15)
-    between = shapes_on(grid) @ learned.between @ shapes_on(grid).T
-    place = int(grid.locate(np.array([20]))[0]), int(grid.locate(np.array([1000]))[0])
-    spread = between[place[0], place[0]] + between[place[1], place[1]] - 2 * between[place]
-    # log 50 = 3.9 in the place v, with a standard deviation of 0.2 of the slope.
-    assert np.sqrt(spread) == pytest.approx(0.2 * np.log(50), rel=0.6)
 
 
 def test_a_history_of_ones_own_makes_the_next_model_surer():
