@@ -226,20 +226,16 @@ def test_a_simulation_and_an_evaluation_find_the_same_in_law(design, budget):
 
 @pytest.mark.parametrize(("design", "budget"), ONE_EACH)
 def test_an_interrupted_evaluation_comes_to_the_same_result(world, design, budget, tmp_path):
-    class CrashError(RuntimeError):
-        pass
-
-    left = [3]
+    calls = Counting(world)
 
     def failing(users, items):
-        left[0] -= 1
-        if left[0] < 0:
-            raise CrashError
-        return world.scores(users, items)
+        if len(calls.calls) == 3:
+            raise InterruptedError
+        return calls(users, items)
 
     options = {"batch": 2000, "checkpoint": tmp_path / "state.npz", "budget": budget}
     whole = world.find(design, scorer=world.scores, budget=budget)
-    with pytest.raises(CrashError):
+    with pytest.raises(InterruptedError):
         world.find(design, scorer=failing, **options)
     scorer = Counting(world)
     same(world.find(design, scorer=scorer, **options), whole)
@@ -288,11 +284,9 @@ def test_a_generator_gives_one_key_and_a_seed_the_numbers_it_gave(world):
     ("options", "name"),
     [
         ({}, "exact"),
-        ({"metrics": "AUC"}, "exact"),
         ({"budget": 270_000}, "exact"),
         ({"budget": 30_000}, "guided"),
         ({"guide": np.arange(900)}, "certified"),
-        ({"guide": np.arange(900), "budget": 270_000}, "guided"),
         ({"scorer": "one by one"}, "certified"),
         ({"scorer": "one by one", "metrics": "AUC"}, "exact"),
         ({"scorer": "one by one", "budget": 270_000}, "guided"),

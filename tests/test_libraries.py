@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from unsample import adapters
 from unsample.adapters import INSTALL, lenskit, pykeen, recbole, trec
 from unsample.adapters._install import require
 from unsample.errors import FileError, InputError, MissingExtraError
+from unsample.evidence import RankCounts
 
 HOME = Path(__file__).parents[1]
 PAGE = (HOME / "docs" / "libraries.md").read_text(encoding="utf-8")
@@ -145,23 +147,6 @@ def test_recbole_targets_are_ranked_among_what_was_drawn_for_their_user():
     left = task["items"] - np.diff(task["exclude"].indptr)[user]
     assert np.array_equal(found.items[order], left)
     assert found.counts.several
-
-
-@foreign
-def test_recbole_trainers_that_are_watched_say_what_they_said_and_more():
-    need_library("recbole")
-    plain, _, train, loader = recbole_objects("BPR", "uni50", ONE_TARGET)
-    plain.fit(train, saved=False, verbose=False)
-    own = plain.evaluate(loader, load_best_model=False)
-    trainer, _, train, loader = recbole_objects("BPR", "uni50", ONE_TARGET)
-    assert recbole.watch(trainer, level=0.9) is trainer
-    trainer.fit(train, saved=False, verbose=False)
-    found = trainer.evaluate(loader, load_best_model=False)
-    assert list(found.items())[: len(own)] == list(own.items())
-    wanted = trainer.full_catalogue["NDCG@10"]
-    assert trainer.full_catalogue.counts.total == len(loader.dataset)
-    shown = [found[f"ndcg@10_{end}"] for end in ("full", "low", "high")]
-    assert shown == pytest.approx((wanted.value, *wanted.interval(0.9)), rel=0, abs=1e-6)
 
 
 @foreign
@@ -302,3 +287,63 @@ def test_bad_files_get_one_clear_message(files, tmp_path):
     ):
         with pytest.raises(FileError, match=message):
             trec.targets(*given, items=50)
+
+
+# -- TorchMetrics: batches add up to the counts, over processes too --------------------------------
+
+SCORES = np.random.default_rng(0).integers(0, 8, (300, 10)).astype(np.float32)
+
+
+@pytest.fixture
+def estimated():
+    need_library("torchmetrics")
+    from unsample.adapters.torchmetrics import EstimatedMetrics
+
+    return partial(EstimatedMetrics, items=400, sampled=9, metrics=["Recall@50", "NDCG@50"])
+
+
+@pytest.mark.parametrize("ties", ["optimistic", "pessimistic"])
+def test_batches_add_up_to_the_ranks_of_all_rows(estimated, ties):
+    import torch
+
+    metric, elsewhere = estimated(ties=ties), estimated(ties=ties)
+    for number, batch in enumerate(np.array_split(SCORES, 7)):
+        (elsewhere if number % 2 else metric).update(torch.from_numpy(batch))
+    metric.merge_state(elsewhere)  # as states of several processes are
+    beats = np.greater if ties == "optimistic" else np.greater_equal
+    ranks = 1 + beats(SCORES[:, 1:], SCORES[:, :1]).sum(axis=1)
+    expected = RankCounts.from_ranks(ranks, items=400, sampled=9)
+    assert metric.counts() == expected
+    wanted = unsample.estimate(expected, metrics=["Recall@50", "NDCG@50"])
+    computed = {name: float(value) for name, value in metric.compute().items()}
+    assert computed == pytest.approx({name: wanted[name].value for name in wanted}, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
+def test_it_lives_in_a_collection_that_is_reset(estimated):
+    import torch
+    from torchmetrics import MetricCollection
+
+    collection = MetricCollection({"valid": estimated()})
+    assert all(np.isnan(float(value)) for value in collection.compute().values())
+    collection.update(torch.from_numpy(SCORES))
+    collection.update(torch.from_numpy(SCORES[:0]))
+    assert sorted(collection.compute()) == ["NDCG@50", "Recall@50"]
+    assert collection["valid"].counts().total == 300
+    collection.reset()
+    assert int(collection["valid"].histogram.sum()) == 0
+
+
+def test_bad_batches(estimated):
+    import torch
+
+    metric, nan = estimated(), float("nan")
+    for batch, words in (
+        (torch.zeros(3, 9), r"sampled \+ 1 = 10 columns"),
+        (torch.zeros(10), "got shape"),
+        (torch.full((3, 10), nan), "must not be NaN"),
+    ):
+        with pytest.raises(InputError, match=words):
+            metric.update(batch)
+    with pytest.raises(InputError, match="ties must be one of random, optimistic, pessimistic"):
+        estimated(ties="realistic")

@@ -201,20 +201,17 @@ def test_matrices_of_other_kinds_become_those_that_are_needed():
     found = exact_ranks(np.array([[0.0, 1.0, 2.0, 3.0]]), ([0], [0]), items=4, exclude=seen)
     assert (found.ranks[0], found.items[0]) == (3, 3)  # given twice, or as zero
     pairs = csr_array(np.array([[0, 1, 0], [1, 0, 1]]))
-    assert exact_ranks(np.eye(2, 3), pairs, items=3).ranks.tolist() != []
+    assert exact_ranks(np.arange(6).reshape(2, 3), pairs, items=3).ranks.tolist() == [2, 3, 1]
 
 
 @pytest.mark.parametrize(
     ("scorer", "message"),
     [
-        (lambda users, items: np.zeros((len(users), 2)), r"of the 3 pairs .* shape \(3, 2\)"),
-        (lambda users, items: np.zeros(2), r"of the 3 pairs .* shape \(2,\)"),
         (lambda users, items: 0.5, r"of the 3 pairs .* shape \(\)"),
         (lambda users, items: THREE[users[:, None], items], r"of the 3 pairs .* shape \(3, 3\)"),
-        (lambda users, items: np.zeros(items.shape[1]), "two vectors of one length.*IndexError"),
         (lambda users: np.zeros(len(users)), "two vectors of one length.*TypeError"),
     ],
-    ids=["columns", "too few", "one number", "matrix contract", "second axis", "one argument"],
+    ids=["one number", "matrix contract", "one argument"],
 )
 def test_a_function_of_another_contract_gets_the_example(scorer, message):
     users = items = np.arange(3)
@@ -240,12 +237,10 @@ def test_a_function_of_another_contract_gets_the_example(scorer, message):
         ({"scorer": RowScores(lambda users: [["a", "b", "c"]])}, ScoreError, "real numbers"),
         ({"scorer": RowScores(THREE[:, :2].__getitem__)}, ScoreError, r"got shape \(1, 2\)"),
         ({"scorer": THREE * np.nan}, ScoreError, "got 3 NaN .* first for user 0 and item 0"),
-        ({"scorer": lambda u, i: np.where(i == 1, np.nan, 1.0)}, ScoreError, "user 0 and item 1"),
         ({"scorer": (np.ones((4, 3)), np.ones((3, 2)))}, InputError, "columns, got 3 and 2"),
         ({"scorer": (np.ones(4), THREE)}, InputError, "user_factors must be a matrix"),
         ({"scorer": (csr_array(THREE), np.ones((2, 3)))}, InputError, "row for each of the 3"),
         ({"scorer": "a name"}, InputError, r"a function scorer\(users, items\) -> scores.* got "),
-        ({"scorer": THREE[0]}, InputError, r"a function scorer\(users, items\) -> scores.* got "),
     ],
 )
 def test_bad_input_is_named(arguments, error, message):
@@ -309,51 +304,28 @@ def test_sampled_ranks_follow_the_design(replacement, sampled, exclude, levels):
     assert min(values) > 0.001 / len(values) / 8
 
 
-def test_a_tie_drawn_twice_beats_twice_or_not_at_all():
-    # One rival, tied: with replacement it is drawn nine times.
-    candidates = Candidates.check((np.arange(500), np.zeros(500, dtype=int)), 2)
-    scorer = PairScores(lambda users, items: np.zeros(items.shape))
-    values, counts = np.unique(run(Fixed(9), [scorer], candidates)[0].ranks, return_counts=True)
-    assert values.tolist() == [1, 10]
-    assert abs(counts[0] - 250) < 60
-
-
 # -- keyed orders ---------------------------------------------------------------------------------
 
 
-def keyed(sizes, seed=0):
-    """Return sizes of orders, and their keys."""
+def from_start(sizes, count):
+    """Return the first places of orders of some sizes, each with a key of its own."""
     rows = np.arange(len(sizes))
-    return np.asarray(sizes, dtype=np.int64), target_keys(seed, rows, rows)
+    return positions(sizes, target_keys(0, rows, rows), np.zeros_like(rows), count)
 
 
-def from_start(keyed, count):
-    return positions(*keyed, np.zeros(len(keyed[0]), dtype=np.int64), count)
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    sizes=st.lists(st.integers(1, 2000), min_size=1, max_size=8),
-    seed=st.integers(0, 2**63 - 1),
-)
-def test_every_order_holds_every_place_once(sizes, seed):
-    places = from_start(keyed(sizes, seed), max(sizes))
-    for size, row in zip(sizes, places, strict=True):
-        assert (np.sort(row[:size]) == np.arange(size)).all()
-
-
-@pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 10**6, 2**32])
+@pytest.mark.parametrize("size", [1, 2, 3, 60, 1999, 65_535, 65_536, 65_537, 10**6, 2**32])
 def test_orders_of_any_size_stay_inside_and_never_repeat(size):
-    places = from_start(keyed([size]), min(size, 20_000))[0]
+    places = from_start(np.full(5, size), min(size, 20_000))
     assert places.min() >= 0
     assert places.max() < size
-    assert len(np.unique(places)) == len(places)
+    for row in places:
+        assert len(np.unique(row)) == len(row)
 
 
 @pytest.mark.parametrize("size", [3, 4, 5])
 def test_all_orders_of_a_few_items_are_equally_likely(size):
     rows = 24_000
-    places = from_start(keyed(np.full(rows, size)), size)
+    places = from_start(np.full(rows, size), size)
     found, times = np.unique(places @ size ** np.arange(size), return_counts=True)
     assert len(found) == factorial(size)
     assert chi_square(times, np.full(len(found), rows / factorial(size))) > 1e-4

@@ -27,11 +27,6 @@ def charts(kind_or_text):
     return {chart["identity"]: chart for chart in map(json.loads, found)}
 
 
-def bounds_alone():
-    options = {"items": pages.ITEMS, "sampled": pages.SAMPLED, "metrics": "Recall@50"}
-    return unsample.estimate(pages.sampled_ranks(), prior=None, **options)
-
-
 # -- the page -------------------------------------------------------------------------------------
 
 
@@ -110,7 +105,8 @@ def test_charts_hold_the_numbers_of_their_tables():
 
 
 def test_without_a_prior_bounds_stand_once_and_are_marked():
-    result = bounds_alone()
+    options = {"items": pages.ITEMS, "sampled": pages.SAMPLED, "metrics": "Recall@50"}
+    result = unsample.estimate(pages.sampled_ranks(), prior=None, **options)
     (row,) = show.sheet(result).tables[0].spread().brief.rows
     assert str(row[-1]).endswith(" (bounds)")
     drawn = charts(show.as_html(result))
@@ -138,15 +134,6 @@ def test_a_chance_is_withheld_where_bounds_are_all_that_is_known():
     models, differences = (table.spread().brief for table in show.sheet(result).tables)
     assert {*map(str, models.cells("best")), *map(str, differences.cells("chance"))} == {""}
     assert all(text.endswith(" (bounds)") for text in map(str, models.cells("95 % interval")))
-
-
-def test_the_higher_model_comes_first_and_is_told_apart_or_not():
-    for kind in ("compare", "together"):
-        result = pages.result(kind)
-        table = show.sheet(result).tables[1].spread()
-        assert all(text.startswith("+") for text in map(str, table.cells("difference")))
-        told = ["yes" if pair.winner else "" for pair in result.differences]
-        assert table.cells("told apart") == told
 
 
 def test_numbers_that_cannot_vary_or_are_small_or_groups_that_differ():
@@ -219,7 +206,7 @@ def test_only_what_is_told_apart_is_bold():
     assert r"\textbf" not in show.as_latex(pages.result("together"))
 
 
-def test_papers_have_a_column_for_each_metric_unless_there_are_many():
+def test_papers_have_a_column_for_each_metric():
     held = pages.result("methods")
     assert show.sheet(held).tables[0].narrow.columns == ("method", *held)
     grouped = show.sheet({"a": held, "b": held}).tables[0].narrow
@@ -228,10 +215,6 @@ def test_papers_have_a_column_for_each_metric_unless_there_are_many():
     result = pages.result("compare")
     models = show.sheet(result).tables[0].narrow
     assert models.columns == ("model", *(metric.name for metric in result.metrics))
-    many = [f"Recall@{k}" for k in (5, 10, 20, 50, 100)]
-    ranks = {"A": pages.sampled_ranks(0.3), "B": pages.sampled_ranks()}
-    wide = unsample.compare(ranks, items=pages.ITEMS, sampled=pages.SAMPLED, metrics=many)
-    assert show.sheet(wide).tables[0].narrow.columns == ("metric", "model", "estimate", "best")
 
 
 def test_names_cannot_break_out_of_latex_and_markdown():
@@ -256,17 +239,11 @@ def axes():
 
 
 @pytest.mark.parametrize("kind", ["methods", "compare", "across"])
-def test_plots_take_axes_and_return_them(kind, axes, tmp_path):
+def test_plots_take_axes_and_return_them(kind, axes):
     result = pages.result(kind)
     assert show.plot(result, ax=axes) is axes
     assert axes.get_xlabel()
     assert axes.get_legend().get_texts()
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    with pyplot.rc_context({"backend": "agg"}):
-        pyplot.switch_backend("agg")
-        show.write_plot(result, tmp_path / "plot.svg")
-        assert "<svg" in (tmp_path / "plot.svg").read_text()
-        pyplot.close("all")
 
 
 def test_a_curve_has_its_bands_and_the_truth_beside_it(axes):
@@ -281,7 +258,7 @@ def test_a_curve_has_its_bands_and_the_truth_beside_it(axes):
     assert lines["auto"].get_ydata()[-1] == result.metric("Recall@100").value
 
 
-def test_what_cannot_be_plotted_is_refused(tmp_path):
+def test_what_cannot_be_shown_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"one of Recall@100, NDCG@50, got 'Recall@3'"):
         show.plot(pages.result("compare"), metric="Recall@3")
     with pytest.raises(InputError, match="naive gives no P"):
@@ -290,3 +267,5 @@ def test_what_cannot_be_plotted_is_refused(tmp_path):
         show.write_plot(pages.result("audit"), tmp_path / "plot.svg")
     with pytest.raises(FileError, match="ending of the plot's name"):
         show.write_plot(pages.result("compare"), tmp_path / "plot.gif")
+    with pytest.raises(InputError, match="result must be what estimate, exact"):
+        show.as_html({"a": 1})
