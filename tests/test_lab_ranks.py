@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import numpy as np
@@ -17,8 +16,6 @@ from unsample.metrics import NDCG, parse_all
 
 #: The five recommenders, and what they must reach by NDCG@10 on ml-1m.
 FLOORS = {"itemknn": 0.039, "als": 0.049, "ease": 0.055, "multivae": 0.050, "neumf": 0.045}
-#: Users, items and pairs of the parts that some people hold.
-PARTS = {"pinterest-20": (37_501, 9916, 1_000_154), "yelp": (25_677, 25_815, 292_257)}
 
 
 @pytest.mark.parametrize("recommender", FLOORS)
@@ -131,29 +128,3 @@ def test_data_sets_are_listed_and_fetched(lab, monkeypatch, tmp_path):
     assert lab("fetch", "citeulike-a") == f"{tmp_path / 'citeulike-a'}\n"
     with pytest.raises(SystemExit):
         lab("fetch", "ml-2m")
-
-
-# -- the published files, where they are ----------------------------------------------------------
-
-
-def need(name: str) -> None:
-    if not os.environ.get("UNSAMPLE_DATA") or datasets.at_hand(name) is None:
-        pytest.skip(f"{name} is not under UNSAMPLE_DATA")
-
-
-@pytest.mark.realdata
-@pytest.mark.parametrize("name", names())
-def test_counts_are_the_published_ones_where_complete(name):
-    need(name)
-    info, loaded = datasets.record(name), datasets.load(name)
-    counts = (loaded.users, loaded.items, len(loaded))
-    if loaded.complete:
-        assert counts == (info.users, info.items, info.interactions)
-        assert loaded.note == ""
-    else:
-        assert counts == PARTS[name]
-        assert f"{len(loaded):,} of {info.interactions:,}" in loaded.note
-    split = datasets.standard_split(name)
-    assert len(split.target_user) == loaded.users
-    assert len(split.train) == len(loaded) - loaded.users
-    assert split.train.note == loaded.note

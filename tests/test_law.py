@@ -16,7 +16,6 @@ from unsample.law import (
     bin_starts,
     bin_weights,
     draw_sampled_ranks,
-    mean_over,
 )
 from unsample.law._law import _h
 from unsample.metrics import parse
@@ -80,14 +79,6 @@ def test_ranks_that_cannot_be_have_probability_zero():
     alone = Law(100, 9, replacement=False)
     assert np.isneginf(alone.log_pmf([5, 6], [4, 98])).all()
     assert np.isfinite(alone.log_pmf([4, 8], [4, 98])).all()
-
-
-def test_a_full_design_puts_each_bin_where_its_ranks_are():
-    design = Law(20, 19, replacement=False)
-    grid = RankGrid(np.array([1, 2, 5, 11]), 20)
-    low, high = np.array([1, 2, 8, 20]), np.array([1, 7, 19, 20])
-    expected = [[1, 0, 0, 0], [0, 1, 0.5, 0], [0, 0, 0.5, 0.9], [0, 0, 0, 0.1]]
-    assert np.allclose(design.matrix(low, high, grid), expected)
 
 
 @pytest.mark.parametrize("replacement", [True, False])
@@ -188,10 +179,6 @@ def test_ranks_beyond_a_catalogue_act_as_its_last(sampled, replacement):
                 for rank in range(start, end + 1)
             ]
             assert found[row, column] == pytest.approx(np.mean(chances), abs=1e-12)
-    impossible = design.matrix(low, high, grid)
-    reach = np.minimum(grid.high, items) - grid.low + 1
-    impossible[high == n] += 1.0 - reach.clip(min=0) / grid.width
-    assert (found == impossible).all()
 
 
 # -- grids ----------------------------------------------------------------------------------
@@ -212,13 +199,6 @@ def test_bins_cover_every_rank_once_and_isolate_cutoffs(build, items, sampled, c
     for k in cutoffs:
         if k <= items:
             assert grid.width[grid.locate(np.array([k]))[0]] == 1
-
-
-@given(low=st.integers(1, 1000), width=st.integers(1, 200), powers=st.integers(0, 5))
-def test_mean_over_is_exact_for_quintics(low, width, powers):
-    ranks = np.arange(low, low + width, dtype=float)
-    got = mean_over(lambda x: x**powers, np.array([low]), np.array([low + width - 1]))
-    assert got[0] == pytest.approx((ranks**powers).mean(), rel=1e-10)
 
 
 # -- distributions --------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from scipy import optimize
 
 from unsample.estimators import LogDensity, Status
 from unsample.estimators._least_squares import MaximumEntropy, monotone_least_squares
-from unsample.estimators.likelihood import em
 
 
 def _mixture(cells: int, bins: int):
@@ -57,20 +56,6 @@ def test_maximum_entropy_is_the_minimum_of_its_objective(eta):
     assert not hasty.usable
     assert hasty.iterations == 1
     assert hasty.objective - certificate.objective <= hasty.gap + 1e-12
-
-
-def test_em_climbs_and_its_gap_bounds_what_is_left():
-    likelihood, shares = _mixture(7, 4)
-    best = -_best(lambda weights: -shares @ np.log(likelihood @ weights), 4)
-    before = -np.inf
-    for iterations in (1, 10, 100):
-        solution = em(likelihood, shares[None], start=np.ones(4), iterations=iterations)
-        found = solution.certificate
-        assert solution.weights.sum() == pytest.approx(1.0)
-        assert before < found.objective <= best <= found.objective + found.gap + 1e-9
-        assert found.status is Status.STOPPED
-        assert found.iterations == iterations
-        before = found.objective
 
 
 # -- least squares --------------------------------------------------------------------------
