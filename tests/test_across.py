@@ -19,12 +19,12 @@ METRICS = ["NDCG@10", "Recall@100"]
 SIZES = {"large": 5000, "middle": 2000, "small": 900, "tiny": 500}
 
 
-def _rows(models=("A", "B", "C"), sets=SIZES, users=300):
+def _rows():
     """Return a table of models on data sets with other catalogues, designs and users."""
     rng, rows = np.random.default_rng(0), []
-    for number, (name, items) in enumerate(sets.items()):
-        sampled, count = 50 + 10 * number, users + 20 * number
-        for place, model in enumerate(models):
+    for number, (name, items) in enumerate(SIZES.items()):
+        sampled, count = 50 + 10 * number, 300 + 20 * number
+        for place, model in enumerate("ABC"):
             full = np.ceil(items * rng.random(count) ** (4.0 - 0.4 * place)).astype(int)
             drawn = draw_sampled_ranks(full, items=items, sampled=sampled, rng=rng)
             rows += [(name, model, u, r, items, sampled) for u, r in enumerate(drawn.tolist())]
@@ -37,17 +37,17 @@ ROWS = _rows()
 OPTIONS = {"metrics": METRICS, "candidates": "unseen", "across": "dataset"}
 
 
+def _only(chosen):
+    """Return the chosen rows of the table."""
+    return {key: values[chosen] for key, values in ROWS.items()}
+
+
+SETS = {name: _only(ROWS["dataset"] == name) for name in sorted(SIZES)}
+
+
 @pytest.fixture(scope="module")
 def result():
     return unsample.compare(ROWS, **OPTIONS)
-
-
-def test_each_data_set_is_compared_as_it_is_alone(result):
-    for name in SIZES:
-        mine = {key: values[ROWS["dataset"] == name] for key, values in ROWS.items()}
-        alone = unsample.compare(mine, metrics=METRICS, candidates="unseen")
-        assert alone.to_dict() == result.comparisons[name].to_dict()
-    assert result.whole == tuple(sorted(SIZES))
 
 
 def _slow(result, metric, models, signs, *, like, two):
@@ -56,7 +56,10 @@ def _slow(result, metric, models, signs, *, like, two):
     for name in result.whole:
         held = result.comparisons[name]
         posteriors = {m: held.estimates[m][metric].posterior for m in models}
-        law = unsample.prior.Posterior.joined(posteriors, _between(name, models)).law(metric)
+        asked = unsample.tables.Asked(by="model")
+        pairs = unsample.tables.read_counts(SETS[name], asked, pair=True).between
+        between = {pair: each for pair, each in pairs.items() if {*pair} <= {*models}}
+        law = unsample.prior.Posterior.joined(posteriors, between).law(metric)
         value = np.exp(law.mean)
         values.append(sum(s * v for s, v in zip(signs, value, strict=True)))
         total = [0.0, 0.0]
@@ -84,12 +87,6 @@ def _slow(result, metric, models, signs, *, like, two):
     end = 0.95 if two else 0.975
     reach = math.sqrt(sum(square * t.ppf(end, nu) ** 2 for square, nu in parts))
     return float(np.mean(values)), reach
-
-
-def _between(name, models):
-    mine = {key: values[ROWS["dataset"] == name] for key, values in ROWS.items()}
-    counts = unsample.tables.read_counts(mine, unsample.tables.Asked(by="model"), pair=True)
-    return {pair: each for pair, each in counts.between.items() if {*pair} <= {*models}}
 
 
 @pytest.mark.parametrize("like", [False, True])
@@ -138,81 +135,52 @@ def test_places_are_those_of_a_normal_law():
     assert math.isclose(rows["A"].place, 2 - expected / 2, abs_tol=0.01)
 
 
-@pytest.fixture
-def path(tmp_path):
+def test_every_form_gives_the_same_and_each_data_set_is_compared_as_it_is_alone(
+    result, tmp_path, run
+):
+    for name, rows in SETS.items():
+        alone = unsample.compare(rows, metrics=METRICS, candidates="unseen")
+        assert alone.to_dict() == result.comparisons[name].to_dict()
+    assert unsample.compare(SETS, **OPTIONS).to_dict() == result.to_dict()
+    path = tmp_path / "all.csv"
     lines = [ROWS, *zip(*(values.tolist() for values in ROWS.values()), strict=True)]
-    (tmp_path / "all.csv").write_text("\n".join(",".join(map(str, line)) for line in lines))
-    return tmp_path / "all.csv"
-
-
-def test_every_form_gives_the_same(path, result):
-    sets = {
-        name: {key: values[ROWS["dataset"] == name] for key, values in ROWS.items()}
-        for name in result.whole
-    }
-    for given in (path, sets):
-        found = unsample.compare(given, **OPTIONS).to_dict()
-        assert found == result.to_dict()
-
-
-def test_missing_cells_are_said():
-    keep = ~((ROWS["dataset"] == "tiny") & (ROWS["model"] == "B"))
-    with pytest.warns(UnsampleWarning, match="means leave out tiny: there is no B there"):
-        found = unsample.compare({k: v[keep] for k, v in ROWS.items()}, **OPTIONS)
-    assert found.whole == ("large", "middle", "small")
-    assert len(found.comparisons) == 4
-    assert "tiny" in str(found)
-    keep = (ROWS["dataset"] != "tiny") | (ROWS["model"] == "B")
-    with pytest.warns(UnsampleWarning, match="means leave out tiny: there is no model but B"):
-        found = unsample.compare({k: v[keep] for k, v in ROWS.items()}, **OPTIONS)
-    assert set(found.comparisons) == {"large", "middle", "small"}
-    few = (ROWS["dataset"] != "tiny") | (ROWS["user"] < 20)
-    with pytest.warns(UnsampleWarning) as said:
-        found = unsample.compare({k: v[few] for k, v in ROWS.items()}, **OPTIONS)
-    assert [str(each.message) for each in said] == list(found.warnings)
-    assert found.warnings[-1] == "means leave out tiny: A, B and C known by bounds alone there"
-
-
-def test_the_spread_of_runs_counts_on_each_data_set(result):
-    """The mean of two runs of A that differ is less sure than that of one run."""
-    mine, other = ROWS["model"] == "A", ROWS["model"] == "C"
-    second = {key: values[other] for key, values in ROWS.items()} | {"model": ROWS["model"][mine]}
-    rows = {key: np.concatenate([values, second[key]]) for key, values in ROWS.items()}
-    rows["run"] = np.repeat([1, 2], [len(ROWS["rank"]), len(second["rank"])])
-    with pytest.warns(UnsampleWarning, match="B, C have one run"):
-        found = unsample.compare(rows, **OPTIONS)
-    assert found.comparisons["tiny"].runs == {"A": 2, "B": 1, "C": 1}
-    for metric in METRICS:
-        wide, narrow = (
-            next(row for row in each.standings if (row.metric, row.model) == (metric, "A"))
-            for each in (found, result)
-        )
-        assert wide.high - wide.low > narrow.high - narrow.low
-
-
-def test_wrong_input_is_refused():
-    one = {k: v[ROWS["dataset"] == "tiny"] for k, v in ROWS.items()}
-    with pytest.raises(InputError, match=r"dataset must name at least two data sets .* got 1"):
-        unsample.compare(one, **OPTIONS)
-    with pytest.raises(InputError, match="has no column 'data'"):
-        unsample.compare(ROWS, across="data")
-    with pytest.raises(InputError, match="across must be the name of a column, got 5"):
-        unsample.compare(ROWS, across=5)
-    sets = {"x": {"A": [1, 2], "B": [1, "z"]}}
-    with pytest.raises(InputError, match="x: ranks of B must be"):
-        unsample.compare(sets, across="dataset", items=9, sampled=3)
-    with pytest.raises(InputError, match="across must come with a table or a dict of data sets"):
-        unsample.compare(np.ones(5), across="dataset")
-
-
-def test_the_command_takes_a_column(path, run):
-    words = ["--across", "dataset", "--candidates", "unseen", "-m", "NDCG@10"]
-    code, out, err = run("compare", path, *words, "--json")
-    assert (code, err) == (0, "")
-    data = json.loads(out)
-    assert data["datasets"] == sorted(SIZES)
-    assert len(data["cells"]) == 12
-    gate = ["--baseline", "A", "--fail-if-worse", "NDCG@10"]
-    code, _, err = run("compare", path, *words, *gate)
+    path.write_text("\n".join(",".join(map(str, line)) for line in lines))
+    words = ["compare", path, "--across", "dataset", "--candidates", "unseen"]
+    code, out, _ = run(*words, "-m", ",".join(METRICS), "--json")
+    assert (code, json.loads(out)) == (0, json.loads(result.to_json()))
+    code, _, err = run(*words, "--baseline", "A", "--fail-if-worse", "NDCG@10")
     assert code == 2
     assert "--across must be left out with --fail-if-worse" in err
+
+
+@pytest.mark.parametrize(
+    ("keep", "known", "said"),
+    [
+        (ROWS["model"] != "B", True, "there is no B there"),
+        (ROWS["model"] == "B", False, "there is no model but B there"),
+        (ROWS["user"] < 20, True, "A, B and C known by bounds alone there"),
+    ],
+)
+def test_missing_cells_are_said(keep, known, said):
+    with pytest.warns(UnsampleWarning) as caught:
+        found = unsample.compare(_only(keep | (ROWS["dataset"] != "tiny")), **OPTIONS)
+    assert [str(each.message) for each in caught] == list(found.warnings)
+    assert found.warnings[-1].startswith(f"means leave out tiny: {said}")
+    assert found.whole == ("large", "middle", "small")
+    assert ("tiny" in found.comparisons) == known
+
+
+@pytest.mark.parametrize(
+    ("models", "across", "message"),
+    [
+        (SETS["tiny"], "dataset", r"dataset must name at least two data sets .* got 1"),
+        (ROWS, "data", "has no column 'data'"),
+        (ROWS, 5, "across must be the name of a column, got 5"),
+        ({"x": {"A": [1, 2], "B": [1, "z"]}}, "dataset", "x: ranks of B must be"),
+        (np.ones(5), "dataset", "across must come with a table or a dict of data sets"),
+    ],
+)
+def test_wrong_input_is_refused(models, across, message):
+    design = {} if "rank" in models else {"items": 9, "sampled": 3}
+    with pytest.raises(InputError, match=message):
+        unsample.compare(models, across=across, **design)

@@ -30,10 +30,6 @@ def test_names(key):
     _say(caught.value, key)
 
 
-def test_a_name_that_never_was_is_missing_as_in_any_module():
-    assert not hasattr(unsample, "nothing")
-
-
 @pytest.mark.parametrize("key", ARGUMENTS)
 def test_arguments(key):
     function, _, rest = key.partition("(")

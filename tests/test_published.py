@@ -1,7 +1,5 @@
 """Numbers of papers: reading them, refusing contradictions, and estimating from them."""
 
-import functools
-import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -10,14 +8,7 @@ import pytest
 import unsample
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
 from unsample.answers import published
-from unsample.errors import (
-    ContradictionError,
-    DesignError,
-    InputError,
-    MetricError,
-    RefutedWarning,
-    UnsampleWarning,
-)
+from unsample.errors import ContradictionError, InputError, RefutedWarning
 from unsample.lab.datasets import load_ranks
 from unsample.law import draw_sampled_ranks
 
@@ -35,32 +26,19 @@ def _print(ranks: np.ndarray, digits: int, names: tuple[str, ...] = PRINTED) -> 
 # -- limits ---------------------------------------------------------------------------------------
 
 
-def test_what_one_number_leaves_open_is_filled_in_by_the_prior():
-    # Filled in as the uniform P(R) has it, the value was a fifth of the truth, and outside.
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_more_numbers_narrow_the_limits_and_the_prior_fills_in_what_they_leave_open():
     full = load_ranks("ml-1m", "ease", candidates="unseen")
     ranks = draw_sampled_ranks(full.ranks, items=full.items, sampled=99, rng=0)
-    setup = {"items": 3541, "sampled": 99, "users": 6040, "candidates": "unseen"}
-    truth = float(np.mean(full.ranks <= 10))
+    setup = SETUP | {"items": 3541, "candidates": "unseen", "metrics": "Recall@10"}
+    truth, widths = float(np.mean(full.ranks <= 10)), []
     for names, within in ((("HR@10",), 2.5), (PRINTED, 1.15)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnsampleWarning)
-            found = published(_print(ranks, 3, names), metrics="Recall@10", **setup)["Recall@10"]
+        found = published(_print(ranks, 3, names), **setup)["Recall@10"]
         assert truth / within < found.value < truth * within
         low, high = found.interval()
-        assert low < found.value < high
         assert low < truth < high
-
-
-def test_more_numbers_and_more_digits_narrow_the_limits():
-    coarse = {"HR@1": "0.2", "HR@10": "0.7", "NDCG@10": "0.4"}
-    widths = []
-    for numbers in ({"HR@10": "0.690"}, coarse, {"HR@1": "0.180", "HR@10": "0.690"}, PAPER):
-        entry = published(numbers, **SETUP, metrics="Recall@100")["Recall@100"]
-        widths.append((np.ptp(entry.interval()), np.ptp(entry.bounds())))
-    alone, coarse, both, three = widths
-    assert three[0] < both[0] < coarse[0] < alone[0]
-    assert both[1] < 0.9 * alone[1]
-    assert three[1] < 0.9 * coarse[1]
+        widths.append((high - low, np.ptp(found.bounds())))
+    assert widths[1] < widths[0]
 
 
 def test_numbers_that_no_ranks_but_some_histogram_can_give_are_reported():
@@ -75,8 +53,7 @@ def test_without_a_prior_the_interval_is_the_bounds_of_the_numbers():
     for entry in found.values():
         assert entry.source == "bounds"
         assert entry.interval(0.9) == entry.bounds(0.9) == found.paper.bounds(entry.metric, 0.9)
-    with_prior = published(PAPER, **SETUP, metrics="Recall@10")
-    later = with_prior.metric("Recall@200")
+    later = published(PAPER, **SETUP, metrics="Recall@10").metric("Recall@200")
     assert later.bounds() == pytest.approx(found["Recall@200"].bounds(), abs=1e-6)
     asked = published(PAPER, **SETUP, metrics="Recall@200")["Recall@200"]
     assert later.to_dict() == asked.to_dict()
@@ -106,7 +83,6 @@ def test_rounding_is_read_from_the_digits(numbers, options, low, high):
     ("numbers", "names"),
     [
         ({"HR@1": 0.30, "HR@10": 0.69, "NDCG@10": 0.72}, ("HR@10", "NDCG@10")),
-        ({"HR@1": "0.40", "HR@10": "0.69", "MRR@10": "0.30"}, ("HR@1", "MRR@10")),
         ({"HR@1": "0.10", "HR@10": "0.69", "NDCG@10": "0.50"}, ("HR@1", "HR@10", "NDCG@10")),
         ({"HR@5": 0.5, "HR@10": 0.4}, ("HR@5", "HR@10")),
         ({"AUC": "0.900", "HR@1": "0.100", "MRR": "0.700"}, ("HR@1", "MRR")),
@@ -116,8 +92,7 @@ def test_the_fewest_numbers_that_clash_are_named(numbers, names):
     with pytest.raises(ContradictionError) as caught:
         published(numbers, **SETUP)
     assert caught.value.names == names
-    for name in caught.value.names:
-        assert name in str(caught.value)
+    assert all(name in str(caught.value) for name in names)
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
@@ -134,25 +109,22 @@ def test_the_limits_of_a_contradiction_are_sharp(sign, gain):
 
 
 @pytest.mark.parametrize(
-    ("numbers", "options", "error", "message"),
+    ("numbers", "options", "message"),
     [
-        ({}, {}, InputError, "must be a mapping"),
-        ({"HR@10": 69.1}, {}, InputError, "is it a percentage"),
-        ({"HR@10": 120.0}, {"percent": True}, InputError, "between 0 and 1, got 1.2"),
-        ({"HR@10": float("nan")}, {}, InputError, "finite number"),
-        ({"HR@10": True}, {}, InputError, "number as printed"),
-        ({"HR@10": "about 0.7"}, {}, InputError, "number as printed"),
-        ({"HR@10": 0.5, "Recall@10": 0.5}, {}, InputError, "HR@10 and Recall@10"),
-        ({"HR@100": 0.5}, {}, MetricError, "at most sampled = 99"),
-        ({"HR@10": 0.5}, {"users": 0}, InputError, "users must be an integer of at least 1"),
-        ({"HR@10": 0.5}, {"items": 99, "sampled": 3706}, DesignError, "swapped"),
-        ({"HR@10": 0.5}, {"candidates": "maybe"}, InputError, "candidates must be one of"),
-        ({"HR@10": "0.690"}, {"users": 7}, ContradictionError, "0.5714 and 0.7143"),
-        ({"HR@10": 0.5}, {"replacement": False, "items": 50}, InputError, "at most items - 1"),
+        ({}, {}, "must be a mapping"),
+        ({"HR@10": 69.1}, {}, "is it a percentage"),
+        ({"HR@10": 120.0}, {"percent": True}, "between 0 and 1, got 1.2"),
+        ({"HR@10": float("nan")}, {}, "finite number"),
+        ({"HR@10": "about 0.7"}, {}, "number as printed"),
+        ({"HR@10": 0.5, "Recall@10": 0.5}, {}, "HR@10 and Recall@10"),
+        ({"HR@100": 0.5}, {}, "at most sampled = 99"),
+        ({"HR@10": 0.5}, {"users": 0}, "users must be an integer of at least 1"),
+        ({"HR@10": "0.690"}, {"users": 7}, "0.5714 and 0.7143"),
+        ({"HR@10": 0.5}, {"replacement": False, "items": 50}, "at most items - 1"),
     ],
 )
-def test_bad_input_is_refused_with_a_reason(numbers, options, error, message):
-    with pytest.raises(error, match=message):
+def test_bad_input_is_refused_with_a_reason(numbers, options, message):
+    with pytest.raises(InputError, match=message):
         published(numbers, **(SETUP | options))
 
 
@@ -224,39 +196,24 @@ def test_means_of_runs_are_taken():
 
 # -- several papers -------------------------------------------------------------------------------
 
-METRICS = ("Recall@10", "Recall@100", "Recall@500", "NDCG@100")
-CALL = ("published", "--items", 3706, "--users", 6040)
 
-
-def _paper(numbers, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsampleWarning)
-        return published(numbers, **{**SETUP, "metrics": METRICS, **options})
-
-
-@functools.cache
-def papers():
-    return {
-        "low": _paper({"HR@1": "0.180", "HR@5": "0.480", "HR@10": "0.600"}),
-        "high": _paper({"HR@1": "0.310", "HR@5": "0.770", "HR@10": "0.900"}, sampled=100),
-    }
-
-
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_numbers_of_two_papers_are_compared_on_what_was_asked_of_them():
-    result = unsample.compare(papers())
-    assert [metric.name for metric in result.metrics] == list(METRICS)
+    low = {"HR@1": "0.180", "HR@5": "0.480", "HR@10": "0.600"}
+    high = {"HR@1": "0.310", "HR@5": "0.770", "HR@10": "0.900"}
+    papers = {
+        "low": published(low, **SETUP, metrics="Recall@100"),
+        "high": published(high, **SETUP | {"sampled": 100}, metrics="Recall@100"),
+    }
+    result = unsample.compare(papers)
     assert not result.paired
     assert "low: from HR@1 = 0.180, HR@5 = 0.480, HR@10 = 0.600; 6,040 users" in str(result)
-    assert result.winner("Recall@100") == result.winner("Recall@500") == "high"
-
-
-def test_metrics_that_were_not_asked_of_a_paper_are_refused():
+    assert result.winner("Recall@100") == "high"
     with pytest.raises(InputError, match=r"got Recall@7; call published for these too"):
-        unsample.compare(papers(), metrics="Recall@7")
+        unsample.compare(papers, metrics="Recall@7")
 
 
 def test_a_contradiction_names_its_paper(run):
-    given = ("A:HR@1=0.9,HR@10=0.7", "B:HR@10=0.8", "--sampled", 99)
-    code, out, err = run(*CALL, *given)
-    assert (code, out) == (2, "")
+    papers = ("A:HR@1=0.9,HR@10=0.7", "B:HR@10=0.8")
+    _, _, err = run("published", *papers, "--items", 3706, "--users", 6040, "--sampled", 99)
     assert err.startswith("unsample: A: HR@1 = 0.9 and HR@10 = 0.7 contradict")

@@ -19,10 +19,10 @@ DESIGN = {"items": ITEMS, "sampled": SAMPLED, "candidates": "unseen"}
 METRICS = ["NDCG@10", "Recall@100", "AUC"]
 
 
-def _ranks(seed, better=0.0, users=USERS):
+def _ranks(seed, better=0.0):
     rng = np.random.default_rng(seed)
-    full = np.ceil(ITEMS * np.random.default_rng(0).random(users) ** (3 + better))
-    moved = (full * np.exp(0.3 * rng.normal(size=users))).clip(1, ITEMS).astype(int)
+    full = np.ceil(ITEMS * np.random.default_rng(0).random(USERS) ** (3 + better))
+    moved = (full * np.exp(0.3 * rng.normal(size=USERS))).clip(1, ITEMS).astype(int)
     return draw_sampled_ranks(moved, items=ITEMS, sampled=SAMPLED, rng=rng)
 
 
@@ -102,7 +102,11 @@ def test_one_run_of_each_is_what_it_was():
     plain = unsample.compare({"A": RUNS["A"][0], "B": RUNS["B"][0]}, **DESIGN)
     assert lists.to_json() == plain.to_json()
     assert "training chance is not in it" in str(plain)
-    assert not any(note.name == "one run" for note in plain.notes)
+    with pytest.warns(UnsampleWarning, match="^B has one run: how far another training would move"):
+        found = unsample.compare({"A": RUNS["A"], "B": RUNS["B"][0]}, **DESIGN)
+    assert [note.name for note in found.notes] == ["one run"]
+    alone = plain.estimates["B"]["NDCG@10"]
+    assert found.estimates["B"]["NDCG@10"].interval() == alone.interval()
 
 
 def test_runs_widen_the_intervals_and_chances_agree_with_them(result):
@@ -122,47 +126,33 @@ def test_runs_widen_the_intervals_and_chances_agree_with_them(result):
         assert high - low > narrow.interval()[1] - narrow.interval()[0]
 
 
-def test_every_form_of_runs_gives_the_same(tmp_path, result):
+def test_tables_and_files_hold_runs_too(tmp_path, run, result):
     rows = [
         (name, run, user, int(rank))
         for name, runs in RUNS.items()
         for run, ranks in enumerate(runs, 1)
         for user, rank in enumerate(ranks)
     ]
-    columns = dict(
-        zip(("model", "run", "user", "rank"), map(np.array, zip(*rows, strict=True)), strict=True)
-    )
-    seeds = tmp_path / "seeds.csv"
-    text = "\n".join(",".join(map(str, row)) for row in rows)
-    seeds.write_text("model,seed,user,rank\n" + text, encoding="utf-8")
-    named = unsample.Read(columns={"run": "seed"})
-    found = [
-        unsample.compare(columns, metrics=METRICS, **DESIGN),
-        unsample.compare(seeds, metrics=METRICS, read=named, **DESIGN),
-    ]
-    for each in found:
-        assert each.runs == result.runs
-        for one, other in zip(each.differences, result.differences, strict=True):
-            ends = [[pair.value, pair.low, pair.high] for pair in (one, other)]
-            assert np.allclose(*ends, rtol=1e-9)
+    names = ("model", "seed", "user", "rank")
+    columns = dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
+    options = {"metrics": METRICS, "read": unsample.Read(columns={"run": "seed"}), **DESIGN}
+    found = unsample.compare(columns, **options)
+    assert found.runs == result.runs
+    assert found.rows() == [pytest.approx(row) for row in result.rows()]
     # A column that names the models holds no runs.
-    models = unsample.compare(columns, by="run", metrics="AUC", **DESIGN)
-    assert models.runs == {"1": 1, "2": 1, "3": 1}
-
-
-def test_files_of_one_name_are_runs(tmp_path, run, result):
-    files = {name: [tmp_path / f"{name}{n}.csv" for n in range(len(RUNS[name]))] for name in RUNS}
-    for name, paths in files.items():
-        for path, ranks in zip(paths, RUNS[name], strict=True):
+    assert unsample.compare(columns, by="seed", **options).runs == {"1": 1, "2": 1, "3": 1}
+    # Files of one name are runs.
+    words = []
+    for name, runs in RUNS.items():
+        for ranks in runs:
+            path = tmp_path / f"{len(words)}.csv"
             path.write_text("rank\n" + "\n".join(map(str, ranks)), encoding="utf-8")
-    words = [f"{name}={path}" for name, paths in files.items() for path in paths]
+            words.append(f"{name}={path}")
     design = ["--items", 1000, "--sampled", 99, "--candidates", "unseen", "-m", "NDCG@10"]
     code, out, err = run("compare", *words, *design, "--json")
     assert code == 0, err
-    data = json.loads(out)
-    assert data["runs"] == {"A": 3, "B": 2}
-    low = result.difference("A", "B", "NDCG@10").low
-    assert math.isclose(data["differences"][0]["low"], low)
+    low = json.loads(out)["differences"][0]["low"]
+    assert math.isclose(low, result.difference("A", "B", "NDCG@10").low)
 
 
 def test_full_rankings_have_runs_too():
@@ -192,11 +182,3 @@ def test_what_cannot_be_is_refused(result):
         unsample.compare({"A": [], "B": RUNS["B"]}, **DESIGN)
     with pytest.raises(MetricError, match="must be asked of compare"):
         result.estimates["A"].metric("Recall@37")
-
-
-def test_one_run_beside_several_is_said():
-    with pytest.warns(UnsampleWarning, match="^B has one run: how far another training would move"):
-        found = unsample.compare({"A": RUNS["A"], "B": RUNS["B"][0]}, **DESIGN)
-    assert [note.name for note in found.notes] == ["one run"]
-    alone = unsample.estimate(RUNS["B"][0], **DESIGN)
-    assert found.estimates["B"]["NDCG@10"].interval() == alone["NDCG@10"].interval()
