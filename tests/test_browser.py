@@ -193,7 +193,7 @@ def test_every_text_can_be_read(kind, scheme, visit):
     assert [one for one in measured if one[0] < 4.5] == []
 
 
-def test_every_control_has_a_name_and_is_reached_by_tab(visit):
+def test_every_control_has_a_name_and_none_is_kept_from_the_keyboard(visit):
     tab = visit("compare")
     for role, names in tab.names("button", "checkbox", "radio", "img", "table", "region").items():
         assert all(names), role

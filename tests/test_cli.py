@@ -170,15 +170,16 @@ def test_bad_calls_get_one_message_and_exit_with_two(run, monkeypatch, tmp_path,
     assert err.count("\n") == 1
 
 
-def test_libraries_of_pages_and_plots_are_asked_for_before_the_work(run, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("library", "option"), [("jinja2", "--html=page.html"), ("matplotlib", "--plot=plot.svg")]
+)
+def test_libraries_are_asked_for_before_the_work(run, monkeypatch, tmp_path, library, option):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("unsample.answers.published", lambda *_, **__: pytest.fail("worked before"))
-    for library, option in (("jinja2", "--html=page.html"), ("matplotlib", "--plot=plot.svg")):
-        with monkeypatch.context() as patch:
-            patch.chdir(tmp_path)
-            patch.setitem(sys.modules, library, None)
-            code, _, err = run(*SHORT["published"], option)
-        assert code == 3
-        assert "pip install 'unsample[report]'" in err
+    monkeypatch.setitem(sys.modules, library, None)
+    code, _, err = run(*SHORT["published"], option)
+    assert code == 3
+    assert "pip install 'unsample[report]'" in err
 
 
 # --- warnings, quiet and verbose -------------------------------------------------------------
@@ -237,7 +238,6 @@ def test_exit_codes_are_those_of_the_page():
     ("problem", "code", "words"),
     [
         (errors.SolverError("no"), 1, "no"),
-        (errors.InputError("no"), 2, "no"),
         (errors.MissingExtraError("no"), 3, "no"),
         (PermissionError(errno.EACCES, "Denied", "here"), 2, "cannot use 'here': Denied"),
         (KeyboardInterrupt(), 130, "interrupted"),
@@ -292,16 +292,6 @@ def test_a_result_is_printed_though_its_page_cannot_be_written(run, monkeypatch,
     assert code == 2
     assert "ranked in full" in out
     assert "No space left" in err
-
-
-def test_a_poor_encoding_is_no_traceback():
-    papers = ("published", "\N{GREEK SMALL LETTER ALPHA}:HR@10=0.5", "B:HR@10=0.4")
-    options = ("--items", "400", "--sampled", "30", "--users", "10")
-    command = [sys.executable, "-m", "unsample", *papers, *options]
-    plain = os.environ | {"PYTHONIOENCODING": "latin-1"}
-    done = subprocess.run(command, env=plain, capture_output=True, check=False)
-    assert done.returncode == 0
-    assert b"\\u03b1" in done.stdout
 
 
 def test_standard_input_and_saved_counts(ranks, tmp_path, run):
