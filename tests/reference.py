@@ -135,10 +135,3 @@ def beta(likelihood: np.ndarray, histogram: np.ndarray) -> np.ndarray:
         options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 10_000},
     )
     return beta_mass(items, found.x[0], found.x[1])
-
-
-def bootstrap(counts, size: int, rng: int = 0) -> np.ndarray:
-    """Draw targets anew: the weights of the cells, one row for each sample."""
-    shares = counts.weight / counts.weight.sum()
-    drawn = np.random.default_rng(rng).multinomial(counts.total, shares, size=size)
-    return drawn.astype(np.float64)

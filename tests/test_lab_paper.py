@@ -29,27 +29,6 @@ def tables(finished):
     return finished[1].tables
 
 
-# -- the paper as data --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "columns", "cells"),
-    [
-        ("statistics", ("dataset",), 4),
-        ("accuracy", ("dataset", "recommender", "metric", "estimator"), 330),
-        ("winners", ("dataset", "k", "metric", "estimator"), 252),
-    ],
-)
-def test_every_printed_cell_is_there_once(kind, columns, cells):
-    keys = [
-        tuple((exhibit.settings | row)[column] for column in columns)
-        for exhibit in paper.exhibits()
-        if exhibit.kind == kind
-        for row in exhibit.rows
-    ]
-    assert len(keys) == len(set(keys)) == cells
-
-
 # -- runs ---------------------------------------------------------------------------------------
 
 

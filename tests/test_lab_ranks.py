@@ -51,15 +51,6 @@ def test_unknown_ranks_are_refused(tmp_path):
 # -- the bank -------------------------------------------------------------------------------------
 
 
-def test_the_bank_holds_what_it_should():
-    bank = load_bank()
-    assert len({each.dataset for each in bank}) >= 32
-    assert {each.kind for each in bank} == {"unseen", "all", "repeats", "graph"}
-    assert {each.dataset for each in bank if each.partial} == {"pinterest-20", "yelp"}
-    assert len({each.family for each in bank if "yelp" in each.dataset}) == 1
-    assert all(len(each.counts) == len(each.grid) and each.targets > 0 for each in bank)
-
-
 @pytest.mark.parametrize("candidates", ["unseen", "all"])
 def test_histograms_have_the_metrics_of_the_ranks(candidates):
     one = load_bank().select(dataset="ml-1m", model="ease", candidates=candidates).sets[0]
