@@ -80,22 +80,6 @@ def _standard_input(frame: pl.DataFrame, _: Path, monkeypatch: pytest.MonkeyPatc
     return "-"
 
 
-def _several(kind: str, named: Callable[[Path], Any]) -> Callable[..., Any]:
-    """Cut the table into two files, in the order of their names."""
-
-    def give(frame: pl.DataFrame, folder: Path, _: pytest.MonkeyPatch) -> Any:
-        write = _parquet if kind == "parquet" else as_csv
-        cut = len(frame) // 2
-        (folder / f"b.{kind}").unlink(missing_ok=True)
-        for name, part in (("a", frame[:cut]), ("b", frame[cut:])):
-            if len(part) or name == "a":
-                (folder / f"{name}.{kind}").write_bytes(write(part))
-        (folder / "_SUCCESS").write_bytes(b"")
-        return named(folder)
-
-    return give
-
-
 def _to_duckdb(frame: pl.DataFrame, *_: object) -> Any:
     return duckdb.connect().from_arrow(frame.to_arrow())
 
@@ -108,9 +92,6 @@ READERS: dict[str, Callable[..., Any]] = {
     "npz": _file("table.npz", _npz),
     "parquet": _file("table.parquet", _parquet),
     "standard input": _standard_input,
-    "folder": _several("parquet", str),
-    "pattern": _several("csv", lambda folder: str(folder / "*.csv")),
-    "list": _several("parquet", lambda folder: [folder / "a.parquet", folder / "b.parquet"]),
     "pandas": lambda frame, *_: frame.to_pandas(),
     "polars": lambda frame, *_: frame,
     "polars-lazy": lambda frame, *_: frame.lazy(),
@@ -164,6 +145,22 @@ def cases() -> dict[str, Case]:
         "designs by row": Case(
             pl.DataFrame({"rank": [1, 20, 2, 1], "sampled": [9, 19, 9, 9], "items": [50] * 4}),
             {("", 9, 50, 1): 2, ("", 19, 50, 20): 1, ("", 9, 50, 2): 1},
+        ),
+        "names like ours, flags as numbers": Case(
+            pl.DataFrame({"label": list("aabb"), "score": [1.0, 2, 3, 4], "target": [1, 0, 1, 0]}),
+            {("", 1, 50, 2): 2},
+            {"items": 50, "columns": {"user": "label"}},
+        ),
+        "catalogues that differ": Case(
+            pl.DataFrame(
+                {
+                    "user": [1, 1, 2, 2],
+                    "score": [1, 2, 3, 0],
+                    "target": [1, 0] * 2,
+                    "items": [40, 40, 50, 50],
+                }
+            ),
+            {("", 1, 40, 2): 1, ("", 1, 50, 1): 1},
         ),
         "scores": _scores("pessimistic", seed=1),
         "scores without items": _scores("optimistic", seed=2, with_items=False),

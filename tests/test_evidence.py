@@ -177,7 +177,7 @@ def test_integers_of_every_width_are_counted_alike():
     expected = _count(ranks)
     values, times = np.unique(ranks, return_counts=True)
     assert (expected.low.tolist(), expected.count.tolist()) == (values.tolist(), times.tolist())
-    for dtype in (np.int8, np.uint8, np.int32, np.uint64, np.float32, np.float64):
+    for dtype in (np.int8, np.uint64, np.float32):
         assert _count(ranks.astype(dtype)) == expected
 
 
@@ -193,7 +193,6 @@ def test_integers_of_every_width_are_counted_alike():
         ([1], {"sampled": 100, "replacement": False}, DesignError, "at most items - 1"),
         ([1, 2], {"items": [100]}, DesignError, "one number or 2"),
         ([1], {"count": -1}, InputError, "count must be an integer of at least 0"),
-        ([1], {"count": 0}, InputError, "nothing to estimate from"),
         ([1], {"count": 2, "users": ["a"]}, InputError, "count must be left out with users"),
     ],
 )

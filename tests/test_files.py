@@ -69,19 +69,11 @@ def test_permissions_are_those_of_the_old_file_or_of_the_umask(tmp_path):
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("name", ["x" * 255, "[*] ?.html"])
-def test_any_name_that_the_system_takes_is_taken(tmp_path, name):
-    check_writable(tmp_path / name)
-    write(tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
 @pytest.mark.parametrize(
     ("name", "says"),
     [
         (".", "Is a directory; give the name of a file"),
         ("none/page.html", "make its folder first"),
-        ("file/page.html", "Not a directory"),
         ("x" * 300, "choose a shorter name"),
     ],
 )

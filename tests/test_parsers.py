@@ -118,18 +118,6 @@ CELLS = st.one_of(
     st.floats().map(str),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
 )
-COLUMNS = ["rank", "score", "target", "sampled", "items", "user", "model", "x"]
-
-
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
-@given(data=st.data(), names=st.lists(st.sampled_from(COLUMNS), min_size=1, unique=True))
-def test_tables_of_any_cells_are_read_or_refused(tmp_path, data, names):
-    rows = data.draw(st.lists(st.lists(CELLS, min_size=len(names), max_size=len(names))))
-    text = "\n".join(",".join(row) for row in [names, *rows]).encode()
-    try:
-        _read(tmp_path, "csv", text)
-    except UnsampleError as problem:
-        assert str(problem)  # noqa: PT017 - some are read
 
 
 @settings(max_examples=100)

@@ -107,13 +107,10 @@ def _array(shape: str, content: bytes = b"", kind: str = "<i8") -> bytes:
     [
         _array("(1000000000000,)"),
         _array("(99999999999999999999, 9)", b"x" * 64),
-        _array("(0, 10**9)"),
         _array("(2,)", bytes(16), kind="|O"),
         _array("(2,)", bytes(16), kind="<U9999999999"),
         _array("(1,)", b"\xff\xff\xff\x7f", kind="<U1"),
         b"\x93NUMPY\x02\x00\xff\xff\xff\xff{}",
-        b"\x93NUMPY\x01\x00\x10\x00" + b"[" * 16,
-        b"",
     ],
 )
 def test_arrays_that_claim_too_much_are_refused(member):
@@ -133,10 +130,9 @@ def test_what_unpacks_to_far_more_is_refused(monkeypatch):
 
 def test_compressed_text_bombs_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("unsample._archives._HARMLESS", 1 << 20)
-    path = tmp_path / "run.txt.gz"
-    path.write_bytes(gzip.compress(b"q Q0 d 1 1 t\n" * 500_000))
+    (tmp_path / "run.txt.gz").write_bytes(gzip.compress(b"q Q0 d 1 1 t\n" * 500_000))
     with pytest.raises(FileError, match="must not unpack to more than 100 times its size"):
-        trec.targets(path, {"q": {"d": 1}}, items=9)
+        trec.targets(tmp_path / "run.txt.gz", {"q": {"d": 1}}, items=9)
 
 
 def test_one_long_text_does_not_make_all_of_them_long(tmp_path):

@@ -32,23 +32,16 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, frame in FRAMES.items():
         frame.to_csv(f"{name}.csv", index=False)
-        RankCounts.from_ranks(frame["rank"], **DESIGN).save(f"{name}.npz")
     TABLE.to_parquet("both.parquet")
     read_models(TABLE, by="model", **DESIGN).save("both.npz")
-    (tmp_path / "runs").mkdir()
-    TABLE.iloc[:300].to_csv("runs/1.csv", index=False)
-    TABLE.iloc[300:].to_csv("runs/2.csv", index=False)
-    return tmp_path
 
 
-#: Forms of one model's ranks, and of both.
+#: Forms of one model's ranks, and of both; tests of tables read the other forms of a table.
 ONE = {
-    "array": lambda frame: frame["rank"].to_numpy(),
     "series": lambda frame: frame["rank"],
-    "pandas": lambda frame: frame,
+    "table": lambda frame: frame,
     "counts": lambda frame: RankCounts.from_ranks(frame["rank"], **DESIGN),
     "targets": lambda frame: Targets(frame["rank"].to_numpy(), 400, 30),
-    "columns": lambda frame: {"rank": frame["rank"].to_numpy()},
     "path": lambda _: "A.csv",
 }
 BOTH = {
@@ -57,7 +50,6 @@ BOTH = {
     "dict of anything": lambda: {"A": "A.csv", "B": pl.from_pandas(FRAMES["B"])},
     "table": lambda: TABLE,
     "path": lambda: "both.parquet",
-    "pattern": lambda: "runs/*.csv",
     "counts of models": lambda: read_models(TABLE, by="model", **DESIGN),
     "saved counts": lambda: "both.npz",
 }
@@ -92,46 +84,33 @@ def test_every_form_of_models_gives_the_same_answers(form, folder):
 
 def test_the_query_that_the_command_prints_gives_counts_that_it_takes(folder, run):
     """What a warehouse would run, run here."""
-    for verb, options in (("estimate", ("--by=model",)), ("compare", ())):
-        code, out, _ = run(verb, "'both.parquet'", "--items=400", "--sampled=30", *options,
-                           "--print-sql=duckdb")  # fmt: skip
-        assert code == 0
-        duckdb.sql(out).write_parquet(f"{verb}.parquet")
-    asked = {"metrics": "Recall@50"}
-    found = unsample.estimate("estimate.parquet", by="model", **asked)
-    expected = unsample.estimate(TABLE, by="model", **OPTIONS)
-    assert {name: each.rows() for name, each in found.items()} == {
-        name: each.rows() for name, each in expected.items()
-    }
-    (one,), (other,) = (
-        unsample.compare(given, **more).rows()
-        for given, more in (("compare.parquet", asked), (TABLE, OPTIONS))
+    code, out, _ = run(
+        "compare", "'both.parquet'", "--items=400", "--sampled=30", "--print-sql=duckdb"
     )
-    assert one == pytest.approx(other)
+    assert code == 0
+    duckdb.sql(out).write_parquet("counts.parquet")
+    (found,) = unsample.compare("counts.parquet", metrics="Recall@50").rows()
+    (expected,) = unsample.compare(TABLE, **OPTIONS).rows()
+    assert found == pytest.approx(expected)
     code, _, err = run("compare", "A.csv", "B.csv", "--print-sql=duckdb")
     assert (code, "--print-sql must be asked for one table" in err) == (2, True)
 
 
 def test_files_name_models_by_their_stems_unless_these_are_equal(folder):
-    assert unsample.compare(["A.csv", "B.csv"], **OPTIONS).models == NAMES
+    found = unsample.compare(["A.csv", "B.csv"], **OPTIONS)
+    assert (found.models, found.matched) == (NAMES, "user")
     with pytest.raises(InputError, match=r"'A\.csv' and 'runs/A\.csv'; name them yourself"):
         unsample.compare(["A.csv", "runs/A.csv"], **OPTIONS)
-    # With a column that names the models, the files are parts of one table.
-    assert unsample.compare(["runs/1.csv", "runs/2.csv"], by="model", **OPTIONS).models == NAMES
 
 
-def test_tables_need_not_be_alike_but_must_have_the_same_columns(folder):
-    FRAMES["B"].to_parquet("B.parquet")
-    FRAMES["B"][["rank"]].to_csv("ranks.csv", index=False)
-    expected = unsample.compare({"B": FRAMES["B"], "A": FRAMES["A"]}, **OPTIONS)
-    for source in ("B.parquet", "B.csv", pl.from_pandas(FRAMES["B"]), dict(FRAMES["B"])):
-        found = unsample.compare({"B": source, "A": "A.csv"}, **OPTIONS)
-        assert (found.models, found.matched) == (("B", "A"), "user")
-        assert found.rows() == expected.rows()
+def test_tables_must_have_the_same_columns(folder):
+    for name, frame in FRAMES.items():
+        frame[["rank"]].to_csv(f"ranks{name}.csv", index=False)
+    assert unsample.compare(["ranksA.csv", "ranksB.csv"], **OPTIONS).matched == "position"
     with pytest.raises(InputError, match=r"column 'user' of .* got no value in 300 rows"):
-        unsample.compare(["A.csv", "ranks.csv"], **OPTIONS)
+        unsample.compare(["A.csv", "ranksB.csv"], **OPTIONS)
     with pytest.raises(InputError, match="must hold ranks or scores to be compared, got counts"):
-        unsample.compare(["A.csv", "B.npz"], **OPTIONS)
+        unsample.compare(["A.csv", "both.npz"], **OPTIONS)
 
 
 def test_a_table_without_users_is_compared_unpaired():

@@ -1,9 +1,7 @@
 """Spark in local mode gives the counts of the local path, to the last one."""
 
 import os
-import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -90,18 +88,6 @@ def test_pairs_and_the_printed_query_give_what_every_reader_gives(session):
         assert dict(there.between) == dict(here.between)
 
 
-def test_the_lines_of_the_page_run(session, tmp_path):
-    """The check of the pages runs those of other engines, and compiles these alone."""
-    page = (Path(__file__).parents[1] / "docs" / "tables.md").read_text(encoding="utf-8")
-    (lines,) = re.findall(r"^Spark\n\n```python\n(.*?)```", page, re.MULTILINE | re.DOTALL)
-    ranks = pl.DataFrame({"rank": np.random.default_rng(5).integers(1, 101, 2000)})
-    ranks.write_parquet(tmp_path / "ranks.parquet")
-    names = {}
-    exec(lines.replace("ranks.parquet", str(tmp_path / "ranks.parquet")), names)
-    local = unsample.estimate(ranks, items=3706, sampled=99, metrics=["NDCG@10", "Recall@50"])
-    assert names["result"].to_dict() == local.to_dict()
-
-
 # -- evaluation on the workers -------------------------------------------------------------------
 
 ITEMS, USERS = 60, 200
@@ -123,8 +109,7 @@ def pairs():
 
 @pytest.fixture(scope="module")
 def targets(session, pairs):
-    columns = {"user": pairs[0], "target": pairs[1]}
-    return session.createDataFrame(pl.DataFrame(columns).to_arrow())
+    return session.createDataFrame(pl.DataFrame(pairs, ["user", "target"]).to_arrow())
 
 
 @pytest.mark.parametrize("design", ["exact", "certified", Fixed(9), Fixed(9, replacement=False)])

@@ -20,14 +20,13 @@ SOME = (1, 2, 3, 5, 12, 40)
 pytestmark = pytest.mark.filterwarnings("ignore:K must be at most items")
 
 
-def exact(ranks, items, names, relevance=None, **options):
+def exact(ranks, items, names, relevance=None):
     """Return metrics of users that are given by the ranks of what is relevant to each."""
     users = np.repeat(np.arange(len(ranks)), [len(row) for row in ranks])
     grades = None if relevance is None else np.concatenate(relevance)
     found = unsample.exact(
-        np.concatenate(ranks), items=items, metrics=names, users=users, relevance=grades,
-         **options,
-    )  # fmt: skip
+        np.concatenate(ranks), items=items, metrics=names, users=users, relevance=grades
+    )
     return {name: found[name].value for name in names}
 
 
@@ -122,16 +121,6 @@ def test_graded_relevance_counts_in_ndcg_alone(problem):
     plain = [name for name in names if "exp" not in name]
     same = exact(ranks, 12, plain, [[2.5] * len(row) for row in ranks])
     assert same == near(exact(ranks, 12, plain))
-
-
-@given(ranks=st.lists(st.integers(1, 30), min_size=1, max_size=20))
-@settings(deadline=None, max_examples=30)
-def test_filtered_ranks_are_a_list_for_each_target(ranks):
-    names = slow.names(SOME)
-    wanted = {name: slow.mean(name, [slow.listed([r], 30) for r in ranks]) for name in names}
-    found = exact([ranks[:3], ranks[3:]] if ranks[3:] else [ranks], 30, names, filtered=True)
-    assert found == near(wanted)
-    assert exact([[rank] for rank in ranks], 30, names) == near(wanted)
 
 
 # -- by a scorer -----------------------------------------------------------------------------------
