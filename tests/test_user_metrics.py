@@ -20,26 +20,16 @@ SOME = (1, 2, 3, 5, 12, 40)
 pytestmark = pytest.mark.filterwarnings("ignore:K must be at most items")
 
 
-def exact(ranks, items, names, relevance=None):
-    """Return metrics of users that are given by the ranks of what is relevant to each."""
-    users = np.repeat(np.arange(len(ranks)), [len(row) for row in ranks])
-    grades = None if relevance is None else np.concatenate(relevance)
-    found = unsample.exact(
-        np.concatenate(ranks), items=items, metrics=names, users=users, relevance=grades
-    )
-    return {name: found[name].value for name in names}
-
-
 def near(numbers):
     return pytest.approx(numbers, rel=0, abs=1e-12)
 
 
 @st.composite
-def problems(draw, shortest=2, longest=15):
+def problems(draw):
     """Make a few users with lists of one length each, of which at least one item is irrelevant."""
     users = []
     for _ in range(draw(st.integers(1, 6))):
-        items = draw(st.integers(shortest, longest))
+        items = draw(st.integers(2, 15))
         few = st.lists(st.integers(1, items), min_size=1, max_size=min(5, items - 1), unique=True)
         ranks = draw(few)
         grades = draw(st.lists(st.integers(1, 4), min_size=len(ranks), max_size=len(ranks)))
@@ -91,11 +81,14 @@ def test_the_references_are_what_libraries_say(library):
 # -- ours ------------------------------------------------------------------------------------------
 
 
-@given(problem=problems(), seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=60)
-def test_exact_is_the_mean_over_users(problem, seed):
-    ranks, items, _ = zip(*problem, strict=True)
-    lists = [slow.listed(*user) for user in zip(ranks, items, strict=True)]
+@given(problem=problems(), seed=st.integers(0, 99), graded=st.booleans())
+@settings(max_examples=90)
+def test_exact_is_the_mean_over_users(problem, seed, graded):
+    ranks, items, grades = zip(*problem, strict=True)
+    lists = [
+        slow.listed(row, size, of if graded else None)
+        for row, size, of in zip(ranks, items, grades, strict=True)
+    ]
     names = [*slow.names(SOME), *(f"{name}@3" for name in slow.ALIASES)]
     wanted = {name: slow.mean(name, lists) for name in names}
     sizes = [len(row) for row in ranks]
@@ -104,23 +97,9 @@ def test_exact_is_the_mean_over_users(problem, seed):
     users = np.repeat([f"u{number}" for number in range(len(ranks))], sizes)
     found = unsample.exact(
         np.concatenate(ranks)[order], items=np.repeat(items, sizes)[order], users=users[order],
-        metrics=names,
+        metrics=names, relevance=np.concatenate(grades)[order] if graded else None,
     )  # fmt: skip
     assert {name: found[name].value for name in names} == near(wanted)
-
-
-@given(problem=problems(12, 12))
-@settings(deadline=None, max_examples=40)
-def test_graded_relevance_counts_in_ndcg_alone(problem):
-    ranks, _, grades = zip(*problem, strict=True)
-    lists = [slow.listed(r, 12, g) for r, g in zip(ranks, grades, strict=True)]
-    names = slow.names(SOME)
-    wanted = {name: slow.mean(name, lists) for name in names}
-    assert exact(ranks, 12, names, grades) == near(wanted)
-    # One grade for all is no grade, with a linear gain.
-    plain = [name for name in names if "exp" not in name]
-    same = exact(ranks, 12, plain, [[2.5] * len(row) for row in ranks])
-    assert same == near(exact(ranks, 12, plain))
 
 
 # -- by a scorer -----------------------------------------------------------------------------------

@@ -134,16 +134,10 @@ ALIASES = {
 WHOLE = ("RPrec", "AUC")
 
 
-def split(name: str, places: List) -> tuple[str, int]:
-    """Return a name without its K, and the K: without one, the length of the list."""
-    family, _, k = name.partition("@")
-    return ALIASES.get(family, family), int(k) if k else len(places)
-
-
 def value(name: str, places: List) -> float:
     """Return a metric of one list, such as ``NDCG(gain=exp)@10``; without a K, of the whole."""
-    family, k = split(name, places)
-    return FORMULAS[family](places, k)
+    family, _, k = name.partition("@")
+    return FORMULAS[ALIASES.get(family, family)](places, int(k) if k else len(places))
 
 
 def mean(name: str, lists: Sequence[List]) -> float:
