@@ -8,7 +8,7 @@ from scipy import optimize, stats
 
 import unsample
 from tests import adversary, reference
-from unsample.bounds import Bounds, MeanError
+from unsample.bounds import Bounds, MeanError, least_value
 from unsample.bounds._limits import clopper_pearson, hoeffding, quantile
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -117,3 +117,5 @@ def test_data_that_no_curve_gives_are_refuted():
     bounds = Bounds.of(counts, [5])
     assert not bounds.feasible
     assert bounds.of_metric(parse("Recall@5")) == (0.0, 1.0)
+    # Where nothing fits, all that is possible is left.
+    assert least_value(np.array([1.0, 0.5, 0.0]), -np.ones((1, 3)), np.array([-2.0])) == 0.0

@@ -1,4 +1,4 @@
-"""The paper as data, runs that reproduce it, its claims, and the report."""
+"""Runs that reproduce the paper, its claims, and the report."""
 
 import csv
 import json
@@ -27,9 +27,6 @@ def finished(tmp_path_factory):
 @pytest.fixture(scope="module")
 def tables(finished):
     return finished[1].tables
-
-
-# -- runs ---------------------------------------------------------------------------------------
 
 
 def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
