@@ -89,6 +89,13 @@ def test_help_says_what_is_meant(run, name):
     assert sentence in " ".join(run("--help")[1].split())
 
 
+def test_version_and_no_arguments(run):
+    assert run("--version")[1].startswith("unsample 0")
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert all(name in err for name in VERBS)
+
+
 @pytest.mark.parametrize(
     ("words", "start", "values"),
     [

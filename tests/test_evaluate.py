@@ -98,7 +98,7 @@ def same(first, second, which=""):
 
 # -- the contract of every design ------------------------------------------------------------------
 
-#: Designs, the metrics@K they are asked for, and budgets for 300 targets.
+#: Designs, and budgets for 300 targets.
 CASES = [
     (Exact(), [300_000]),
     (Fixed(), [None, 901, 30_000]),
@@ -398,19 +398,16 @@ def test_bad_arguments_are_refused(world, options, error, words):
 
 
 def test_bad_targets_are_refused(world):
-    def run(targets, seen=None):
-        evaluate((world.left, world.right), targets, items=world.items, exclude=seen)
-
     with pytest.raises(InputError, match="each item of a user once, got 1 repeated pairs"):
-        run(([0, 0], [3, 3]))
+        world.run(targets=([0, 0], [3, 3]), exclude=None)
     seen = world.exclude.tolil()
     seen[5, world.targets[1][5]] = True
     with pytest.raises(InputError, match=r"got 1 that are, the first item \d+ of user 5"):
-        run(world.targets, seen.tocsr())
+        world.run(exclude=seen.tocsr())
     everything = np.ones((300, 900), dtype=bool)
     everything[world.targets] = False
     with pytest.raises(InputError, match="another candidate, got 300 without"):
-        run(world.targets, csr_array(everything))
+        world.run(exclude=csr_array(everything))
 
 
 # -- within an error -----------------------------------------------------------------------------
