@@ -79,17 +79,6 @@ def test_few_draws_cannot_tell():
     assert good["shared lists"].answer == "own"
 
 
-@pytest.mark.realdata
-def test_published_negatives_of_ml_1m_are_uniform():
-    from unsample.lab.datasets import standard_split
-
-    split = standard_split("ml-1m")
-    train = split.train.matrix()
-    result = unsample.audit(split.negatives, items=train.shape[1], exclude=train[split.target_user])
-    answers = [each.answer for each in result.findings]
-    assert answers == ["yes", "without", "own", "left out"]
-
-
 # -- the call that fits --------------------------------------------------------------------------
 
 

@@ -123,19 +123,6 @@ def test_linear_methods_are_clipped_into_the_range_and_say_so():
 # -- refusals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
-def test_data_that_just_fail_to_fit_any_distribution_are_called_refuted():
-    """Solvers give up on linear programs that are infeasible by little, and estimates with them."""
-    rng, said = np.random.default_rng(3), []
-    for told in range(20, 44, 2):
-        ranks = Law(60, 20).draw(np.full(1500, 25), rng=rng)
-        result = unsample.estimate(ranks, items=60, sampled=told, metrics="Recall@20")
-        _check(result["Recall@20"], 60)
-        said.append(any("no distribution" in note for note in result.warnings))
-        assert not said[-1] or result["Recall@20"].source == "bounds"
-    assert (said[0], said[-1]) == (False, True)
-
-
 @pytest.mark.filterwarnings("ignore:these sampled ranks are unlike")
 def test_where_no_solver_comes_to_an_end_the_interval_is_as_wide_as_the_metric(monkeypatch):
     class Endless:
@@ -176,22 +163,6 @@ def test_comparisons_at_the_edge_are_finite_and_in_order(first, second):
             assert (pair.value, pair.winner) == (0.0, None)
             assert pair.chance is None or pair.chance == pytest.approx(0.5)
     json.dumps(result.to_dict(), allow_nan=False)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "items", "sampled", "users"),
-    [
-        ({"HR@1": 1.0}, 3706, 99, 1),
-        ({"HR@1": 0.0}, 3706, 99, BILLION),
-        ({"HR@1": 0.5}, 2, 1, 10),
-        ({"HR@10": 0.3, "NDCG@10": 0.2}, BILLION, 99, 100),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
-def test_printed_numbers_at_the_edge_are_read(numbers, items, sampled, users):
-    result = unsample.published(numbers, items=items, sampled=sampled, users=users)
-    for entry in result.entries:
-        _check(entry, items)
 
 
 @pytest.mark.parametrize("design", DESIGNS)

@@ -112,23 +112,6 @@ def test_the_prior_is_that_of_what_is_stated_or_ones_own(tmp_path):
     assert width(prior=tmp_path / "prior.npz") == pytest.approx(width(prior=own), rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("dataset", "recommender", "share"),
-    [("citeulike-a", "ease", 0.6), ("pinterest-20", "als", 0.8)],
-)
-def test_errors_of_auto_are_well_below_those_of_mle(dataset, recommender, share):
-    bundled = load_ranks(dataset, recommender)
-    design = {"items": bundled.items, "metrics": ["Recall@10", "NDCG@10", "AP@10"]}
-    truth = unsample.exact(bundled.ranks, **design)
-    drawn = draw_sampled_ranks(bundled.ranks, items=bundled.items, sampled=99, rng=1)
-    found = unsample.estimate(drawn, sampled=99, method=["auto", "mle"], **design)
-    for name in truth:
-        ours, theirs = (
-            abs(np.log(found[name, method].value / truth[name].value)) for method in ("auto", "mle")
-        )
-        assert ours < share * theirs
-
-
 # -- what is hardly meant is said, and what is nearly right is understood --------------------------
 
 #: Ranks against 99 negatives, and the design of somebody who counts the target as one of them.
@@ -141,7 +124,6 @@ HUNDRED = {"items": 5000, "sampled": 100}
     [
         (range(1, 100), {"sampled": 99}, "must be less than items .* got 99 draws from 50"),
         ([1, 4, 10], {"metrics": "NDCG@51"}, r"K must be at most items = 50 .* got NDCG@51"),
-        ([1, 4, 10], {"metrics": "NDCG@50"}, None),
         (UNIFORM, HUNDRED, "none of 3,000 ranks is 101, .* make 100 ranks; give .* 99"),
         (UNIFORM, HUNDRED | {"sampled": 99}, None),
         (UNIFORM[:200], HUNDRED, None),  # too few to tell

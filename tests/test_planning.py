@@ -9,10 +9,10 @@ import unsample
 from tests.promises import Finding, keep
 from unsample import metrics
 from unsample.answers import estimates_of, plan
-from unsample.answers._guess import draw_ranks, expected_counts, power_law
+from unsample.answers._guess import draw_ranks, power_law
 from unsample.designs import DESIGNS, Certified, Exact, Fixed
 from unsample.errors import InputError
-from unsample.law import Law, RankDistribution
+from unsample.law import RankDistribution
 
 ITEMS, K, USERS, BUDGET = 1000, 10, 2000, 200_000
 NDCG = metrics.parse("NDCG@10")
@@ -44,16 +44,6 @@ def test_a_power_law_has_the_recall_asked_for(items, k, recall):
         assert max(0.1, k / items) <= found + 1e-9 < 1.0
     else:
         assert found == pytest.approx(recall, rel=1e-9)
-
-
-def test_an_expected_histogram_is_that_of_many_samples(guess):
-    law = Law(ITEMS, 150)
-    expected = expected_counts(guess, law, 10**6)
-    ranks = draw_ranks(guess, 100_000, np.random.default_rng(3))
-    drawn = law.draw(ranks, rng=np.random.default_rng(4))
-    inside = (drawn[:, None] >= expected.low) & (drawn[:, None] <= expected.high)
-    assert expected.total == 10**6
-    assert inside.mean(axis=0) == pytest.approx(expected.count / 10**6, abs=0.003)
 
 
 # -- what is planned is what is done --------------------------------------------------------
@@ -163,15 +153,11 @@ def test_too_few_users_for_a_difference_are_told():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"items": 1}, "items must be"),
         ({"items": 10**9}, "at most 999999999"),
         ({"metrics": "NDCG@1001"}, "at most items = 1000, got NDCG@1001"),
-        ({"odds": 0.0}, "odds must be"),
         ({"metrics": ["NDCG@10", "NDCG@20"]}, "must be one metric to plan for"),
-        ({"error": 0.0}, "error must be"),
         ({"difference": "much"}, "such as 0.01, or '5%' of it"),
         ({"difference": 0.1, "error": 0.1}, "error must be left out"),
-        ({"candidates": "some"}, "candidates must be"),
         ({"budget": 1500}, "budget must be an integer of at least 2000"),
         ({"recall": 0.0001}, "recall must be in 0.01"),
         ({"metrics": "NDCG@1000"}, "K must be below items = 1000 where no pilot"),

@@ -194,25 +194,6 @@ def test_means_of_runs_are_taken():
         published(mean, users=40, runs=0, **options)
 
 
-# -- several papers -------------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
-def test_numbers_of_two_papers_are_compared_on_what_was_asked_of_them():
-    low = {"HR@1": "0.180", "HR@5": "0.480", "HR@10": "0.600"}
-    high = {"HR@1": "0.310", "HR@5": "0.770", "HR@10": "0.900"}
-    papers = {
-        "low": published(low, **SETUP, metrics="Recall@100"),
-        "high": published(high, **SETUP | {"sampled": 100}, metrics="Recall@100"),
-    }
-    result = unsample.compare(papers)
-    assert not result.paired
-    assert "low: from HR@1 = 0.180, HR@5 = 0.480, HR@10 = 0.600; 6,040 users" in str(result)
-    assert result.winner("Recall@100") == "high"
-    with pytest.raises(InputError, match=r"got Recall@7; call published for these too"):
-        unsample.compare(papers, metrics="Recall@7")
-
-
 def test_a_contradiction_names_its_paper(run):
     papers = ("A:HR@1=0.9,HR@10=0.7", "B:HR@10=0.8")
     _, _, err = run("published", *papers, "--items", 3706, "--users", 6040, "--sampled", 99)
