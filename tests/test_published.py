@@ -118,6 +118,7 @@ def test_the_limits_of_a_contradiction_are_sharp(sign, gain):
         ({"HR@10": "about 0.7"}, {}, "number as printed"),
         ({"HR@10": 0.5, "Recall@10": 0.5}, {}, "HR@10 and Recall@10"),
         ({"HR@100": 0.5}, {}, "at most sampled = 99"),
+        ({"HR@10": 0.5}, {"items": 99, "sampled": 3706}, "swapped"),
         ({"HR@10": 0.5}, {"users": 0}, "users must be an integer of at least 1"),
         ({"HR@10": "0.690"}, {"users": 7}, "0.5714 and 0.7143"),
         ({"HR@10": 0.5}, {"replacement": False, "items": 50}, "at most items - 1"),

@@ -4,16 +4,21 @@ import importlib.util
 import inspect
 import json
 import pickle
+import re
 import warnings
 from collections.abc import Mapping
+from functools import partial
+from operator import attrgetter
 
 import pytest
 
 import unsample
 from tests import pages
+from unsample._gone import GONE
 from unsample.answers import Estimates, Result
-from unsample.errors import InputError, UnsampleWarning
+from unsample.errors import GoneError, InputError, UnsampleWarning
 from unsample.evidence import RankCounts
+from unsample.tables import Asked, read_counts
 
 BACKENDS = [name for name in ("polars", "pandas", "pyarrow") if importlib.util.find_spec(name)]
 NAMES = list(pages.METRICS)
@@ -140,3 +145,41 @@ def test_the_surface_is_what_it_was():
     assert set(dir(unsample)) >= set(unsample.__all__)
     with pytest.raises(AttributeError, match="nothing"):
         _ = unsample.nothing
+
+
+# -- what went says what to use instead -----------------------------------------------------------
+
+
+def _attribute(key):
+    module, _, name = key.rpartition(".")
+    getattr(importlib.import_module(module), name)
+
+
+def _argument(key):
+    function, _, rest = key.partition("(")
+    attrgetter(function)(unsample.answers)([1], **{rest.removesuffix("=)"): None})
+
+
+def _value(key):
+    argument, _, value = key.partition("=")
+    call = {
+        "design": partial(unsample.evaluate, ([[1.0]], [[1.0], [2.0]]), ([0], [0]), items=2),
+        "metrics": partial(unsample.estimate, [1], items=9, sampled=3),
+        "method": partial(unsample.estimate, [1], items=9, sampled=3),
+        "columns": lambda columns: read_counts({"rank": [1], columns: [2]}, Asked(9, 3)),
+        "rows": lambda rows: read_counts({"rank": [1]}, Asked(read=unsample.Read(rows=rows))),
+    }[argument]
+    call(**{argument: value.strip("'")})
+
+
+@pytest.mark.parametrize("key", GONE)
+def test_what_went_says_what_to_use_instead(key, run):
+    said = f"{key} went with version 0.3; {GONE[key]}"
+    if key.startswith("unsample "):
+        code, out, err = run(*key.split()[1:])
+        assert (code, out) == (2, "")
+        assert said in " ".join(err.split())
+        return
+    use = _attribute if key.startswith("unsample.") else _value
+    with pytest.raises(GoneError, match=re.escape(said)):
+        (_argument if key.endswith("=)") else use)(key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 
 import numpy as np
 import pytest
@@ -31,21 +30,15 @@ def models(world):
     return {"A": Counting(world), "B": Counting(other)}
 
 
-def together(world, design, budget=None, **options):
-    """Evaluate two models in one call; made-up ranks may have shapes that no real ones have."""
-    given = {"scorer": models(world)} | options
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsampleWarning)
-        return world.run(design, budget=budget, **given)
-
-
 # -- what comes out -------------------------------------------------------------------------------
 
 
+# Made-up ranks may have shapes that no real ones have.
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 @pytest.mark.parametrize(("design", "budget"), DESIGNS.items())
 def test_models_together_are_models_alone_compared(world, design, budget):
     both = models(world)
-    result = together(world, design, budget, scorer=both)
+    result = world.run(design, budget=budget, scorer=both)
     assert isinstance(result, Comparison)
     assert result.models == ("A", "B")
     assert {name: model.asked for name, model in both.items()} == result.scored
@@ -53,7 +46,7 @@ def test_models_together_are_models_alone_compared(world, design, budget):
     found = result.estimates
     for name, alone in models(world).items():
         assert isinstance(found[name], Evaluation)
-        solo = together(world, design, None if budget is None else budget // 2, scorer=alone)
+        solo = world.run(design, budget=None if budget is None else budget // 2, scorer=alone)
         assert found[name].design == solo.design
         for metric in METRICS:
             one, two = found[name][metric], solo[metric]
@@ -139,17 +132,3 @@ def test_bad_models_are_refused_by_name(world, others, words):
     scorer = {"A": Counting(world), **others}
     with pytest.raises(InputError, match=words):
         world.run("guided", scorer=scorer, budget=3000 if "all models" in words else None)
-
-
-def test_several_targets_of_a_user_and_filtered_ones():
-    world = World(users=80, items=300)
-    users, targets = world.targets
-    pairs = np.repeat(users, 2), np.stack([targets, (targets + 1) % 300], axis=1).ravel()
-    for filtered in (False, True):
-        options = {"targets": pairs, "exclude": None, "metrics": "NDCG@10", "filtered": filtered}
-        exact = world.run("exact", scorer=models(world), **options)
-        found = world.run("guided", scorer=models(world), budget=36_000, **options)
-        assert found.paired
-        pair = found.differences[0]
-        assert pair.low < exact.differences[0].value < pair.high
-        assert 0.0 < pair.chance < 1.0
