@@ -156,6 +156,8 @@ def test_columns_of_different_lengths_and_no_cells_are_refused():
     columns = dict.fromkeys(("sampled", "items", "low", "high", "count"), np.array([5, 5]))
     with pytest.raises(InputError, match="equally long"):
         RankCounts(**columns | {"count": np.array([5])})
+    with pytest.raises(RankError, match="at least one cell"):
+        RankCounts(**dict.fromkeys(columns, np.array([], dtype=np.int64)))
     with pytest.raises(InputError, match="at least one RankCounts"):
         RankCounts.merge([])
     with pytest.raises(DesignError, match="agree on replacement to be added"):
@@ -191,6 +193,7 @@ def test_integers_of_every_width_are_counted_alike():
         ([1], {"sampled": 100, "replacement": False}, DesignError, "at most items - 1"),
         ([1, 2], {"items": [100]}, DesignError, "one number or 2"),
         ([1], {"count": -1}, InputError, "count must be an integer of at least 0"),
+        ([1], {"count": 0}, InputError, "nothing to estimate from"),
         ([1], {"count": 2, "users": ["a"]}, InputError, "count must be left out with users"),
     ],
 )

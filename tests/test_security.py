@@ -33,8 +33,8 @@ SOURCE = Path(unsample.__file__).parent
 
 
 def test_no_source_can_run_what_a_file_holds():
-    """The linter refuses eval, pickle, YAML and shells; this is what it does not know."""
-    unknown = re.compile(r"allow_pickle=True|cloudpickle|joblib|\byaml|\bdill\b|runpy")
+    """The linter refuses eval, pickles and shells; this is what it does not know."""
+    unknown = re.compile(r"allow_pickle=True|cloudpickle|joblib|yaml|runpy|torch\.load|__import__")
     found = {
         (path.relative_to(SOURCE).as_posix(), word)
         for path in SOURCE.rglob("*.py")
@@ -62,12 +62,6 @@ class Bomb:
         return setattr, (Bomb, "went_off", True)
 
 
-def _npz(**arrays) -> bytes:
-    content = io.BytesIO()
-    np.savez(content, **arrays)
-    return content.getvalue()
-
-
 def _read_ranks(path):
     return read_counts(str(path), items=100, sampled=9)[""]
 
@@ -75,10 +69,12 @@ def _read_ranks(path):
 @pytest.mark.parametrize("read", [_read_ranks, RankCounts.load])
 def test_pickles_in_files_are_not_opened(tmp_path, read):
     path = tmp_path / "evil.npz"
-    for content in (pickle.dumps(Bomb()), _npz(rank=np.array([Bomb()], dtype=object))):
-        path.write_bytes(content)
-        with pytest.raises(FileError):
-            read(path)
+    path.write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(FileError):
+        read(path)
+    np.savez(path, rank=np.array([Bomb()], dtype=object))
+    with pytest.raises(FileError):
+        read(path)
     assert not Bomb.went_off
     pickle.loads(pickle.dumps(Bomb()))
     assert Bomb.went_off  # it would have gone off
@@ -88,11 +84,10 @@ def test_pickles_in_files_are_not_opened(tmp_path, read):
 # -- bombs ----------------------------------------------------------------------------------------
 
 
-def _zip(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> io.BytesIO:
+def _zip(member: bytes, method: int = zipfile.ZIP_DEFLATED) -> io.BytesIO:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", method) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+        archive.writestr("rank.npy", member)
     packed.seek(0)
     return packed
 
@@ -115,16 +110,16 @@ def _array(shape: str, content: bytes = b"", kind: str = "<i8") -> bytes:
 )
 def test_arrays_that_claim_too_much_are_refused(member):
     with pytest.raises(FileError, match="as NPZ"):
-        read_arrays(_zip({"rank.npy": member}), "the file")
+        read_arrays(_zip(member), "the file")
 
 
 def test_what_unpacks_to_far_more_is_refused(monkeypatch):
     zeros = _array("(1000000,)", bytes(8_000_000))
-    assert len(read_arrays(_zip({"rank.npy": zeros}), "small enough")["rank"]) == 1_000_000
+    assert len(read_arrays(_zip(zeros), "small enough")["rank"]) == 1_000_000
     monkeypatch.setattr("unsample._archives._HARMLESS", 1 << 20)
     with pytest.raises(FileError, match="must not unpack to more than 100 times its size"):
-        read_arrays(_zip({"rank.npy": zeros}), "the file")
-    plain = read_arrays(_zip({"rank.npy": zeros}, zipfile.ZIP_STORED), "as large as it says")
+        read_arrays(_zip(zeros), "the file")
+    plain = read_arrays(_zip(zeros, zipfile.ZIP_STORED), "as large as it says")
     assert not plain["rank"].any()
 
 
