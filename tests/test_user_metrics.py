@@ -117,14 +117,15 @@ def scored():
     return scores, seen, held
 
 
-def check(scored, lists, **options):
+def check(scored, lists, targets=None, **options):
     """Check that a full and a certified evaluation find the metrics of the lists."""
     scores, seen, held = scored
-    targets = np.array([(user, item) for user, items in held.items() for item in items]).T
+    pairs = np.array([(user, item) for user, items in held.items() for item in items]).T
+    targets = tuple(pairs) if targets is None else targets
     for design in ("exact", "certified"):
         names = [name for name in slow.names(SOME) if design == "exact" or "@" in name]
         found = unsample.evaluate(
-            lambda users, items: scores[users, items], tuple(targets), items=25, metrics=names,
+            lambda users, items: scores[users, items], targets, items=25, metrics=names,
             exclude=sparse.csr_array(seen), design=design, **options,
         )  # fmt: skip
         wanted = {name: slow.mean(name, lists) for name in names}
@@ -136,7 +137,11 @@ def test_a_scorer_is_evaluated_user_by_user(scored):
     grades = {(user, item): 1 + (user + item) % 4 for user, of in held.items() for item in of}
     orders = {user: [i for i in np.argsort(-scores[user]) if not seen[user, i]] for user in held}
     graded = [[grades.get((user, item), 0) for item in orders[user]] for user in held]
-    check(scored, [[float(grade > 0) for grade in row] for row in graded])
+    plain = [[float(grade > 0) for grade in row] for row in graded]
+    check(scored, plain)
+    matrix = np.zeros_like(seen)
+    matrix[tuple(np.transpose(list(grades)))] = True
+    check(scored, plain, sparse.csr_array(matrix))
     check(scored, graded, relevance=np.array(list(grades.values())))
 
 

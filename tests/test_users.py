@@ -133,6 +133,22 @@ def test_whole_lists_give_exact_metrics(world, model):
         assert lists[name].interval(population=False) == (lists[name].value,) * 2
 
 
+# -- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_ten_equal_targets_of_a_user_inform_as_one():
+    full = np.ceil(400 * np.random.default_rng(1).beta(0.5, 2.0, 300)).astype(int)
+    ranks = draw_sampled_ranks(full, items=400, sampled=40, rng=1)
+    users = np.repeat(np.arange(300), 10)
+    options = {"items": 400, "sampled": 40, "metrics": "Recall@80"}
+    alone = unsample.estimate(ranks, **options)["Recall@80"]
+    ten = unsample.estimate(np.repeat(ranks, 10), users=users, **options)["Recall@80"]
+    assert ten.value == pytest.approx(alone.value, rel=1e-9)
+    assert ten.interval() == pytest.approx(alone.interval(), rel=0.02)
+    assert ten.bounds() == pytest.approx(alone.bounds(), rel=0.02)
+
+
 # -- other forms ---------------------------------------------------------------------------------
 
 
@@ -194,3 +210,15 @@ def test_wrong_users_and_targets_get_one_message(world, model):
     twice = np.tile(world[1], 2), np.tile(world[2], 2)
     with pytest.raises(InputError, match="targets must name each item of a user once"):
         unsample.evaluate(model, twice, items=ITEMS, design="exact")
+
+
+def test_targets_of_no_relevance_are_no_targets(world, model):
+    users, targets = world[1:]
+    relevance = np.arange(len(users)) % 3
+    kept = relevance > 0
+    options = {"items": ITEMS, "design": "certified", "metrics": "NDCG@5"}
+    graded = unsample.evaluate(model, (users, targets), relevance=relevance, **options)
+    alone = unsample.evaluate(
+        model, (users[kept], targets[kept]), relevance=relevance[kept], **options
+    )
+    assert graded["NDCG@5"].value == alone["NDCG@5"].value
