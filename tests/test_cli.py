@@ -161,6 +161,7 @@ BAD_CALLS = {
     ("compare", "a=a.csv", "b.csv"): "each model must be given as NAME=FILE",
     ("published", "HR@10", *_PAPER): "such as HR@10=0.69, got 'HR@10'",
     ("published", "A:HR@10=0.7", "HR@10=0.8", *_PAPER): "must all have a name",
+    ("published", "A:HR@1=0.5,HR@2=0.0", "B:HR@1=1", *_PAPER): "A: HR@1 = 0.5 and HR@2 = 0.0",
     ("published", "A:3:HR@1=0.7", "A:4:HR@2=0.8", *_PAPER): "one sample size, got 3 and 4",
     ("plan", "--items", 500): "Missing option '--users'; see unsample plan --help",
     ("estimat",): "there is no verb 'estimat' (did you mean estimate?); see unsample --help",

@@ -10,7 +10,7 @@ from tests.promises import Finding, keep
 from unsample import metrics
 from unsample.answers import estimates_of, plan
 from unsample.answers._guess import draw_ranks, power_law
-from unsample.designs import DESIGNS, Certified, Exact, Fixed
+from unsample.designs import Certified, Exact, Fixed
 from unsample.errors import InputError
 from unsample.law import RankDistribution
 
@@ -29,24 +29,6 @@ def guess() -> RankDistribution:
 @pytest.fixture(scope="module")
 def small() -> unsample.Plan:
     return plan(items=ITEMS, users=USERS, budget=BUDGET, odds=1.0)
-
-
-# -- the guess ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("items", "k", "recall"),
-    [(100, 5, 0.3), (10**7, 50, 0.02), (2, 1, None), (17, 10, None), (10**6, 10, None)],
-)
-def test_a_power_law_has_the_recall_asked_for(items, k, recall):
-    found = power_law(items, k, recall)[0].expect(f"Recall@{k}")
-    if recall is None:
-        assert max(0.1, k / items) <= found + 1e-9 < 1.0
-    else:
-        assert found == pytest.approx(recall, rel=1e-9)
-
-
-# -- what is planned is what is done --------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,10 +60,10 @@ def test_an_evaluation_costs_what_was_planned_and_is_as_sure(small, guess, name)
     assert np.median(widths) == pytest.approx(outcome.half_width, rel=0.15)
 
 
-def test_designs_are_compared_within_the_budget(small):
+def test_designs_are_compared_within_the_budget(small, guess):
+    assert guess.expect("Recall@10") == pytest.approx(0.1, rel=1e-9)
+    assert small.value == pytest.approx(guess.expect(NDCG))
     assert [outcome.name for outcome in small.outcomes] == NAMES
-    assert set(NAMES) <= set(DESIGNS)
-    assert small.budget == BUDGET
     assert all(0.5 * BUDGET < outcome.cost <= BUDGET for outcome in small.outcomes)
     fixed, _, certified = small.outcomes
     assert (fixed.design, certified.design) == (Fixed(99), Certified(10))
@@ -99,9 +81,6 @@ def test_huge_catalogues_full_budgets_and_metrics_without_k_work():
     tiny = plan(items=10**6, users=100, budget=10_000, odds=2.0)
     assert [row["design"] for row in tiny.rows()] == ["fixed"]
     assert plan(items=2, users=1, metrics="Recall@1").best.users == 1
-
-
-# -- the plan -------------------------------------------------------------------------------------
 
 
 def test_without_a_budget_each_design_has_the_cost_that_it_needs():
@@ -134,9 +113,6 @@ def test_the_smallest_difference_is_where_compare_begins_to_tell(guess):
 def test_a_difference_that_is_sought_is_told_apart():
     result = plan(items=ITEMS, users=USERS, difference="50%")
     assert result.difference == pytest.approx(result.value / 2.0)
-    for outcome in result.outcomes:
-        if outcome.half_width <= result.error * result.value:
-            assert outcome.smallest_difference <= result.difference * (1.0 + 1e-9)
     assert result.best.smallest_difference <= result.difference
     assert "It tells apart two models that differ by" in result.recommendation
     same = plan(items=ITEMS, users=USERS, difference=result.difference)
@@ -154,7 +130,6 @@ def test_too_few_users_for_a_difference_are_told():
     ("options", "message"),
     [
         ({"items": 10**9}, "at most 999999999"),
-        ({"metrics": "NDCG@1001"}, "at most items = 1000, got NDCG@1001"),
         ({"metrics": ["NDCG@10", "NDCG@20"]}, "must be one metric to plan for"),
         ({"difference": "much"}, "such as 0.01, or '5%' of it"),
         ({"difference": 0.1, "error": 0.1}, "error must be left out"),

@@ -23,9 +23,6 @@ def _print(ranks: np.ndarray, digits: int, names: tuple[str, ...] = PRINTED) -> 
     return {name: f"{metrics[name].value:.{digits}f}" for name in names}
 
 
-# -- limits ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_more_numbers_narrow_the_limits_and_the_prior_fills_in_what_they_leave_open():
     full = load_ranks("ml-1m", "ease", candidates="unseen")
@@ -59,9 +56,6 @@ def test_without_a_prior_the_interval_is_the_bounds_of_the_numbers():
     assert later.to_dict() == asked.to_dict()
 
 
-# -- reading --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("numbers", "options", "low", "high"),
     [
@@ -70,7 +64,6 @@ def test_without_a_prior_the_interval_is_the_bounds_of_the_numbers():
         ({"HR@10": 0.4, "HR@1": 0.18}, {}, 0.395, 0.405),
         ({"HR@10": "0.4", "HR@1": 0.18}, {}, 0.35, 0.45),
         ({"HR@10": "69.0"}, {"percent": True}, 0.6895, 0.6905),
-        ({"HR@10": np.float64(0.69)}, {}, 0.685, 0.695),
         ({"HR@10": 1}, {}, 0.5, 1.5),
     ],
 )
@@ -119,6 +112,7 @@ def test_the_limits_of_a_contradiction_are_sharp(sign, gain):
         ({"HR@10": 0.5, "Recall@10": 0.5}, {}, "HR@10 and Recall@10"),
         ({"HR@100": 0.5}, {}, "at most sampled = 99"),
         ({"HR@10": 0.5}, {"items": 99, "sampled": 3706}, "swapped"),
+        ({"HR@10": 0.5}, {"runs": 0}, "runs must be an integer of at least 1"),
         ({"HR@10": 0.5}, {"users": 0}, "users must be an integer of at least 1"),
         ({"HR@10": "0.690"}, {"users": 7}, "0.5714 and 0.7143"),
         ({"HR@10": 0.5}, {"replacement": False, "items": 50}, "at most items - 1"),
@@ -191,11 +185,3 @@ def test_means_of_runs_are_taken():
     with pytest.raises(ContradictionError, match="must be a number of hits"):
         published(mean, users=40, **options)
     assert published(mean, users=40, runs=5, **options)["Recall@100"].value > 0.1
-    with pytest.raises(InputError, match="runs must be an integer of at least 1"):
-        published(mean, users=40, runs=0, **options)
-
-
-def test_a_contradiction_names_its_paper(run):
-    papers = ("A:HR@1=0.9,HR@10=0.7", "B:HR@10=0.8")
-    _, _, err = run("published", *papers, "--items", 3706, "--users", 6040, "--sampled", 99)
-    assert err.startswith("unsample: A: HR@1 = 0.9 and HR@10 = 0.7 contradict")

@@ -30,9 +30,6 @@ def models(world):
     return {"A": Counting(world), "B": Counting(other)}
 
 
-# -- what comes out -------------------------------------------------------------------------------
-
-
 # Made-up ranks may have shapes that no real ones have.
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 @pytest.mark.parametrize(("design", "budget"), DESIGNS.items())
@@ -65,9 +62,6 @@ def test_all_models_rank_the_same_users_in_full(world):
     a, b = run(Guided(), scorers, candidates, metrics=parse_all(METRICS), budget=16_001)
     assert np.array_equal(a.notes.turn, b.notes.turn)
     assert (a.notes.turn > 0).any()
-
-
-# -- paired differences ---------------------------------------------------------------------------
 
 
 def test_guided_results_are_paired_with_each_other_and_with_certified_ones(world):
@@ -112,9 +106,6 @@ def test_other_targets_of_the_same_users_are_not_paired(world):
     result = unsample.compare(found, metrics="NDCG@10")
     assert not result.paired
     assert "other targets for B than for A, such as item" in result.warnings[0]
-
-
-# -- bad input ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
