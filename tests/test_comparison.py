@@ -132,6 +132,18 @@ def test_what_cannot_be_compared_is_refused(given, first, second, options, messa
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_papers_and_models_of_other_users_are_compared_unpaired(ranks):
+    design = {"items": ITEMS, "sampled": SAMPLED}
+    given = {"numbers": {"HR@1": "0.6"}, "users": USERS, "metrics": "Recall@40"}
+    low = unsample.published(**given | {"numbers": {"HR@1": "0.1"}}, **design)
+    papers = unsample.compare({"low": low, "high": unsample.published(**given, **design)})
+    others = {"low": ranks["behind"][:-1], "high": ranks["first"]}
+    for found in (papers, unsample.compare(others, metrics="Recall@40", **design)):
+        assert not found.paired
+        assert found.winner("Recall@40") == "high"
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_full_ranks_that_are_all_alike_leave_room_for_chance():
     one = unsample.compare({"A": _known([1]), "B": _known([9])}, metrics="Recall@5").differences[0]
     assert one.low < 0 < one.high

@@ -71,16 +71,13 @@ def test_designs_are_compared_within_the_budget(small, guess):
     assert small.recommendation.startswith(f"Use design='{small.best.name}'")
 
 
-def test_huge_catalogues_full_budgets_and_metrics_without_k_work():
-    result = plan(items=10**8, users=100, budget=10**8)
-    assert all(math.isfinite(outcome.half_width) for outcome in result.outcomes)
+def test_full_and_tiny_budgets_and_metrics_without_k_work():
     everything = plan(items=200, users=100, metrics="Recall@5", budget=200 * 100)
     assert everything.best.half_width == 0.0
     without = plan(items=200, users=100, metrics="MRR", budget=10_000).outcomes[-1]
     assert (without.design, without.users) == (Exact(), 50)
     tiny = plan(items=10**6, users=100, budget=10_000, odds=2.0)
     assert [row["design"] for row in tiny.rows()] == ["fixed"]
-    assert plan(items=2, users=1, metrics="Recall@1").best.users == 1
 
 
 def test_without_a_budget_each_design_has_the_cost_that_it_needs():
