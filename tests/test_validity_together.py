@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from tests.promises import BrokenPromiseError, coverage, keep, simulations
 from unsample import compare
 from unsample.answers import Evaluation, estimates_of
-from unsample.bounds import _drawn
+from unsample.bounds import DrawnError
 from unsample.designs import Guided
 from unsample.designs._simulation import simulated
 from unsample.metrics import parse_all
@@ -96,16 +96,17 @@ def test_intervals_of_differences_cover(world, ledger):
 
 
 def test_what_models_share_with_the_wrong_sign_breaks_the_promise(monkeypatch, ledger):
-    right, calls = _drawn._totals, []
+    right, calls = DrawnError.of_drawn, []
 
     def wrong(*given):
         # Metrics of the first model come first: those of the second are turned round.
         found = right(*given)
         calls.append(None)
         second = (len(calls) - 1) % (2 * len(METRICS)) >= len(METRICS)
-        return 2.0 * found.mean() - found if second else found
+        turned = 2.0 * found.totals.mean() - found.totals
+        return replace(found, totals=turned) if second else found
 
-    monkeypatch.setattr(_drawn, "_totals", wrong)
+    monkeypatch.setattr(DrawnError, "of_drawn", wrong)
     findings = WORLDS[5].findings(150)
     ledger(findings, planted="the covariance of two models has the wrong sign")
     with pytest.raises(BrokenPromiseError, match="coverage"):
