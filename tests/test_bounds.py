@@ -8,7 +8,7 @@ from scipy import optimize, stats
 
 import unsample
 from tests import adversary, reference
-from unsample.bounds import Bounds, MeanError, least_value
+from unsample.bounds import Bounds, Drawn, DrawnError, MeanError, Stratum, least_value
 from unsample.bounds._limits import clopper_pearson, hoeffding, quantile
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -119,3 +119,22 @@ def test_data_that_no_curve_gives_are_refuted():
     assert bounds.of_metric(parse("Recall@5")) == (0.0, 1.0)
     # Where nothing fits, all that is possible is left.
     assert least_value(np.array([1.0, 0.5, 0.0]), -np.ones((1, 3)), np.array([-2.0])) == 0.0
+
+
+def test_users_all_of_whom_are_known_have_the_error_of_their_mean():
+    rng, metric = np.random.default_rng(0), parse("NDCG@10")
+    nobody, everybody = np.zeros(40, dtype=bool), np.ones(40, dtype=bool)
+    weights = rng.integers(1, 4, size=40).astype(float)
+    for values in (rng.random(40), rng.integers(0, 2, size=40)):
+        drawn = Drawn(weights, np.zeros(40, dtype=int), nobody, everybody)
+        found = DrawnError.of_drawn(drawn, 0 * weights, weights, values * weights, metric)
+        expected = MeanError.of(values * weights, weights, metric)
+        for name in ("population", "freedom", "users", "most", "all_or_nothing"):
+            assert getattr(found.of_users, name) == pytest.approx(getattr(expected, name)), name
+        assert found.population == pytest.approx(expected.population)
+
+
+def test_a_stratum_has_the_error_of_a_draw_without_replacement():
+    part = Stratum.of(np.ones(200), np.full(200, 0.5), 60, 0.3, 0.04, 90)
+    assert (part.best, part.stake, part.freedom) == (200.0, 100.0, 59)
+    assert part.seen == pytest.approx(200**2 * (1 - 60 / 200) / 60 * 0.04)

@@ -91,7 +91,9 @@ def test_a_cutoff_inside_a_bin_counts_its_share():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("NDGC@10", "did you mean NDCG"),
+        ("NDGC@10", r"did you mean NDCG@10\?"),
+        ("hit-ratio@5", r"did you mean HR@5\?"),
+        ("precsion", r"did you mean Precision\?"),
         ("NDCG@0", "at least 1"),
         ("NDCG@", "metric must be"),
         ("", "metric must be"),
@@ -103,6 +105,11 @@ def test_a_cutoff_inside_a_bin_counts_its_share():
 def test_bad_names_are_refused(name, words):
     with pytest.raises(MetricError, match=words):
         metrics.parse(name)
+
+
+def test_names_are_read_whatever_their_spaces_and_quotes():
+    assert metrics.parse("recall()@5") == metrics.parse("Recall@5")
+    assert str(metrics.parse("AP( norm = 'min' )@10")) == "AP(norm=min)@10"
 
 
 def test_bad_custom_weights_are_refused():
