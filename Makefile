@@ -66,7 +66,7 @@ web: $(DEV)  ## the page with the calculators (out/web); PYODIDE=folder: without
 libraries: $(READY)  ## adapters with each real library, in environments of their own: gigabytes
 	$(BIN)/python tools/try_adapters.py
 
-mutants: $(VENV)/.release  ## does a test fail when the core is wrong? half an hour; SIZE=n: of each package
+mutants: $(VENV)/.release  ## does a test fail when the core is wrong? ten minutes; SIZE=n: of each package
 	$(SETTINGS) $(BIN)/python tools/mutants.py $(if $(SIZE),--size $(SIZE))
 
 dist: $(VENV)/.release  ## wheel and sdist (dist), checked and tried in empty environments

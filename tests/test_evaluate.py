@@ -350,6 +350,13 @@ def test_a_checkpoint_of_another_evaluation_is_refused(world, tmp_path):
         world.find("fixed", checkpoint=path)
 
 
+def test_a_finished_checkpoint_of_another_model_is_refused(world, tmp_path):
+    path = tmp_path / "state.npz"
+    world.find("certified", checkpoint=path)
+    with pytest.raises(ScoreError, match="must be the same when asked for again"):
+        world.find("certified", scorer=lambda *pairs: -world.scores(*pairs), checkpoint=path)
+
+
 def test_a_certified_evaluation_goes_on_with_a_larger_budget(world, tmp_path):
     path = tmp_path / "state.npz"
     with pytest.raises(BudgetError, match="targets open"):

@@ -6,7 +6,7 @@ sample is drawn of each package, with a fixed seed. At least 90 % must be found.
 are listed in ``out/mutants.md``. `HARMLESS` says which changes alter no number and no refusal, and
 why; they are listed with their reason, and count neither as found nor as tried.
 
-    python tools/mutants.py                 60 of each package, about half an hour
+    python tools/mutants.py                 60 of each package, about ten minutes
     python tools/mutants.py --size 100000   all of them, hours
 """
 

@@ -103,6 +103,7 @@ def run(
         identity = identity_of(fitted, candidates, orders.guide, allowed, ties, seed, models)
         place = Checkpoint(Path(how.checkpoint), identity)
         tally, notes, goal = place.load() or (tally, notes, goal)
+        probe.compare(tally.own)  # a finished evaluation of another model asks for nothing else
     # Exact ranks: a tie counts as beating the target only if it does so under every outcome.
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
