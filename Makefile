@@ -2,17 +2,20 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
+PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
+INSTALL := $(BIN)/python $(PIP)
 # What the command needs, and what developing needs on top of it.
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
+# An environment without any extra.
+CORE := $(VENV)/core
 # One BLAS thread in each of the test workers: they share the cores already. A file stays in one
 # worker, so that there is one Spark session; the longest come first (tests/conftest.py). Compiled
 # files are kept whatever the environment says: each process of a test would compile them anew.
 SETTINGS := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 PYTEST := -m pytest -n auto --no-loadscope-reorder -q
 
-.PHONY: help demo test check prove bench docs web libraries mutants dist format clean
+.PHONY: help demo test core check prove bench docs web libraries mutants dist format clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -28,12 +31,23 @@ $(DEV): $(READY)
 
 demo: $(READY)  ## estimate from the shipped example, reproduce the paper on ml-1m
 	$(BIN)/unsample estimate examples/ranks.csv --items 3706 --sampled 99 \
-		--candidates unseen -m Recall@10 -m NDCG@10 -m Recall@50 --method naive --method auto
+		--protocol unseen -m Recall@10 -m NDCG@10 -m Recall@50 --method naive --method auto
 	$(BIN)/unsample reproduce --dataset ml-1m --out out/demo
 
 test: $(DEV)  ## the tests; COVER=1 prints how much of the library they run
 	$(SETTINGS) $(BIN)/python $(if $(COVER),-m coverage run) $(PYTEST) --dist loadfile
 	$(if $(COVER),$(BIN)/python tools/coverage_report.py)
+
+$(CORE)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(CORE)
+	$(CORE)/bin/python $(PIP) . pytest
+	@touch $@
+
+# The adapter imports what it adapts; all other examples of docstrings run.
+core: $(CORE)/.ready  ## every reader, README and all docstrings, without any extra
+	$(SETTINGS) $(CORE)/bin/python -m pytest -q -o addopts= --noconftest --doctest-modules \
+		--doctest-glob=README.md --ignore=src/unsample/adapters/torchmetrics.py \
+		tests/core.py README.md src/unsample
 
 check: $(DEV)  ## linting, types, import layers
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ with n = 50, 100, 200 and 500. Every method estimates Recall, NDCG and AP at K =
 sample, and is compared with the exact value. Printed is the RMSE as a multiple of MLE's, geometric
 means over cells, and the size of MLE's and auto's errors at NDCG@10.
 
-``--ranks other`` takes four more recommenders on the same data sets from the bank: popularity, a
+``--ranks other`` takes four more recommenders on the same data sets from the corpus: popularity, a
 truncated singular value decomposition, a random walk, and EASE that knows half of the pairs.
 ``benchmarks/calibration.py`` judges ``auto`` on data sets that were left out.
 """
@@ -22,15 +22,16 @@ from itertools import product
 
 import numpy as np
 
-from unsample.estimators import Observed, parse
-from unsample.evidence import RankCounts
-from unsample.lab.bank import load_bank
+from unsample.counts import RankCounts
+from unsample.estimators import parse
+from unsample.lab.corpus import load_corpus
 from unsample.lab.datasets import CANDIDATES, load_ranks, names
 from unsample.lab.paper import RECOMMENDERS
 from unsample.lab.paper._cells import count_repeats, exact_values
-from unsample.law import draw_sampled_ranks
+from unsample.likelihood import Observed
 from unsample.metrics import parse_all
-from unsample.prior import Posterior, shipped
+from unsample.posterior import Cloud, shipped
+from unsample.sampling import draw_sampled_ranks
 
 METHODS = ("mle", "wmle", "mes", "bv", "bv(gamma=0.01)", "cls", "auto")
 OTHERS = ("popularity", "svd", "walk", "half-ease")
@@ -61,7 +62,7 @@ def rank_set(dataset: str, recommender: str, candidates: str) -> tuple[np.ndarra
     """Return the global ranks, and the catalogue size of each target."""
     if recommender in OTHERS:
         wanted = {"dataset": dataset, "model": recommender, "candidates": candidates}
-        (found,) = load_bank().select(**wanted)
+        (found,) = load_corpus().select(**wanted)
         ranks = found.ranks()
         return ranks, np.full(len(ranks), found.items)
     bundled = load_ranks(dataset, recommender, candidates=candidates)
@@ -83,8 +84,10 @@ def measured(
     for method in METHODS:
         if method == "auto":
             each = [RankCounts.from_ranks(one, items=items, sampled=n - 1) for one in drawn]
-            found = [Posterior.of(one, shipped(), candidates=candidates) for one in each]
-            values = np.array([[one.law(metric).value() for metric in METRICS] for one in found])
+            clouds = [Cloud.of(one, shipped(), protocol=candidates) for one in each]
+            values = np.array(
+                [[cloud.metric(metric).value for metric in METRICS] for cloud in clouds]
+            )
         else:
             values = parse(method).evaluate(batch, METRICS).values
         rmse = np.sqrt(((values / exact - 1.0) ** 2).mean(axis=0))

@@ -1,14 +1,15 @@
-"""How well the posterior holds on what it was not learned from: ``benchmarks/calibration.py``.
+"""How well the cloud holds on what it was not learned from: ``benchmarks/calibration.py``.
 
 Families of data sets and kinds of models are left out at once: a rank set is judged by a prior that
 was learned without any data set of its family and without any model of its kind. A sample is drawn
-from its ranks, and the posterior is compared with the exact metrics of the same users. Both factors
-are chosen by the other families alone, on these users' intervals and on differences of models, and
-printed beside what all families give. Tables show the default intervals, for users like these.
+from its ranks, and what the cloud says is compared with the exact metrics of the same users, those
+that are 0 too. The prior's error is multiplied by a factor that is chosen by the other families
+alone, on all numbers of sampled items together: a (99/n)^b for each kind. Tables show the default
+intervals, for users like these, and differences of models, which are taken as independent, for rank
+sets have no users.
 
-Rank sets are those of the bank and ``further_ranks.npz`` (ten more kinds of models, on the same
-data sets and on ten more). They have no users, so models are taken as independent. ``--write FILE``
-learns from all.
+Rank sets are those of the corpus and ``further_ranks.npz`` (ten more kinds of models, on the same
+data sets and on ten more). ``--write FILE`` learns from all and saves the prior with its factors.
 """
 
 from __future__ import annotations
@@ -18,31 +19,45 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, fields
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from scipy.special import stdtrit
 
-from unsample.evidence import RankCounts
-from unsample.lab.bank import Bank, RankSet, load_bank
-from unsample.law import draw_sampled_ranks
+from unsample._files import ARCHIVE_ENDINGS, check_ending, check_writable, write_atomically
+from unsample.counts import RankCounts
+from unsample.lab.corpus import Corpus, RankSet, load_corpus
+from unsample.likelihood import CondensedCells
 from unsample.metrics import parse_all
-from unsample.prior import KINDS, Gaussian, History, Posterior, Prior
-from unsample.prior._law import CAUTION, t_law
+from unsample.posterior import (
+    PROTOCOLS,
+    Cloud,
+    FixedNumbers,
+    Gaussian,
+    History,
+    Prior,
+    joint_draws,
+    shipped,
+)
+from unsample.posterior._cloud import Fitted
+from unsample.sampling import draw_sampled_ranks
+from unsample.uncertainty import FromDraws
 
 FURTHER = Path(__file__).with_name("further_ranks.npz")
-METRICS = parse_all(
-    ["NDCG@10", "Recall@10", "MRR@100", "Recall@1", "NDCG@5", "NDCG@20", "NDCG@50", "Recall@1000"]
-)
-#: What factors are chosen by.
-SINGLE, PAIRED = (0, 1, 2, 3, 4, 5, 6), (0, 1, 2)
+METRICS = parse_all(["NDCG@10", "Recall@10", "MRR@100", "Recall@1", "Recall@100"])
+#: What factors are chosen by, and what differences are judged by.
+SINGLE, PAIRED = (0, 1, 2, 3), (0, 1, 2)
+#: The factors that are tried, and the numbers of sampled items.
+FACTORS = (0.3, 0.4, 0.55, 0.75, 1.0, 1.35, 1.8, 2.4)
+SAMPLED = (20, 99, 499)
+#: Draws of a cloud here; more move the ends by a percent.
+NUMBERS = FixedNumbers(draws=2048)
 #: Kinds of models that are left out together, and into how many parts families are cut.
 MODELS = (
     "pop popularity recent freq",
@@ -54,41 +69,47 @@ MODELS = (
 )
 GROUP = {name: at for at, names in enumerate(MODELS) for name in names.split()}
 PARTS = 12
-#: Factors grow by (1 + this / families^2)^2.
-FEW = 2.0
+LEVEL, PAIR_LEVEL = 0.95, 0.9
+#: An interval score adds this for each unit by which the truth is missed.
+PENALTY = 2.0 / (1.0 - LEVEL)
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
-    """Errors of the logarithms of rank sets, or of differences of two of them (rows x metrics).
+class Judged:
+    """Rank sets, or pairs of them: what was said under each factor, and what is true.
 
-    ``common`` and ``own`` are the prior's parts of the squared scale with factors of 1, ``like``
-    and ``these`` the users' parts, for users like these and for these users.
+    Arrays have the shape (rows, factors, metrics); ``truth`` has (rows, metrics). ``above`` is the
+    probability that a difference is above 0, and NaN of single rank sets. Differences are the same
+    under all factors.
     """
 
     kind: np.ndarray
     family: np.ndarray
-    model: np.ndarray
+    sampled: np.ndarray
     pair: np.ndarray
-    said: np.ndarray
-    error: np.ndarray
-    common: np.ndarray
-    own: np.ndarray
-    like: np.ndarray
-    these: np.ndarray
+    truth: np.ndarray
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    above: np.ndarray
 
     @classmethod
-    def join(cls, parts: Sequence[Lines]) -> Lines:
-        names = [each.name for each in fields(cls)]
+    def join(cls, parts: Sequence[Judged]) -> Judged:
+        names = cls.__dataclass_fields__
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
-    def take(self, rows: np.ndarray) -> Lines:
-        return Lines(*(getattr(self, each.name)[rows] for each in fields(self)))
+    def take(self, rows: np.ndarray) -> Judged:
+        return Judged(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
-    def law(self, factors: np.ndarray, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return scale and freedom under factors (rows x 2)."""
-        prior = factors[:, :1] * self.common + factors[:, 1:] * self.own
-        return t_law(prior, np.where(self.pair[:, None], CAUTION, 1.0) * users)
+    def holds(self) -> np.ndarray:
+        truth = self.truth[:, None, :]
+        return (self.low <= truth) & (truth <= self.high)
+
+    def at_factor(self, factor: float) -> Judged:
+        """Return what was said under the nearest factor that was tried."""
+        index = int(np.argmin(np.abs(np.log(np.array(FACTORS) / factor))))
+        some = ("value", "low", "high", "above")
+        return replace(self, **{name: getattr(self, name)[:, [index]] for name in some})
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +124,7 @@ class Past:
     @cache
     def of(cls, datasets: tuple[str, ...] = ()) -> Past:
         """Take the complete rank sets, of all data sets or of some; families share their weight."""
-        found = [*load_bank(), *Bank.load(FURTHER)]
+        found = [*load_corpus(), *Corpus.load(FURTHER)]
         sets = [e for e in found if not e.partial and (not datasets or e.dataset in datasets)]
         of_family: dict[tuple[str, str], set[str]] = {}
         for each in sets:
@@ -130,8 +151,8 @@ class Past:
         return np.random.default_rng(1).permutation(names).tolist().index(family) % PARTS
 
     def judged(self) -> Iterator[list[RankSet]]:
-        """Yield the models of each data set, those of the bank and the others apart."""
-        shipped = {id(each) for each in load_bank()}
+        """Yield the models of each data set, those of the corpus and the others apart."""
+        shipped = {id(each) for each in load_corpus()}
         groups: dict[tuple[str, str, bool], list[RankSet]] = {}
         for each in self.sets:
             place = each.dataset, each.kind, id(each) in shipped
@@ -148,9 +169,9 @@ def sampled_counts(one: RankSet, sampled: int, seed: int) -> RankCounts:
     return RankCounts.from_ranks(drawn, items=one.items, sampled=size)
 
 
-def fold(part: int, group: int, chosen: argparse.Namespace) -> list[Lines]:
+def fold(part: int, group: int, chosen: argparse.Namespace) -> list[Judged]:
     """Judge the rank sets of some families by some kinds of models."""
-    lines: list[Lines] = []
+    found: list[Judged] = []
     past = Past.of(tuple(chosen.datasets))
     prior: Prior | None = None
     for sets in past.judged():
@@ -158,149 +179,154 @@ def fold(part: int, group: int, chosen: argparse.Namespace) -> list[Lines]:
         if past.part_of(sets[0].family) != part or not own:
             continue
         prior = prior or past.learned(part, group)
-        counts = {
-            str(at): sampled_counts(one, chosen.sampled, chosen.seed) for at, one in enumerate(sets)
-        }
-        found = Posterior.of(counts, prior, kind=sets[0].kind)
-        truth = [
+        found += [
+            judged(sets, own, prior, sampled=sampled, seed=chosen.seed)
+            for sampled in chosen.sampled
+        ]
+    return found
+
+
+def widened(fitted: Fitted, factor: float) -> Fitted:
+    """Return a fit whose prior errs by a factor more."""
+    by = np.sqrt(factor)
+    fits = tuple(replace(fit, component=fit.component.widened(by)) for fit in fitted.components)
+    return replace(fitted, components=fits)
+
+
+def judged(
+    sets: Sequence[RankSet], own: Sequence[int], prior: Prior, *, sampled: int, seed: int
+) -> Judged:
+    """Return what is said of some of the models, and of pairs whose first is one of them."""
+    kind = sets[0].kind
+    fitted = [
+        Fitted.of(CondensedCells.of(sampled_counts(one, sampled, seed)), prior, protocol=kind)
+        for one in sets
+    ]
+    exact = np.array(
+        [
             [float(metric.weights(one.ranks(), one.items).mean()) for metric in METRICS]
             for one in sets
         ]
-        lines.append(compared(found, sets, np.array(truth), own))
-    return lines
-
-
-def compared(
-    found: Posterior, sets: Sequence[RankSet], truth: np.ndarray, own: Sequence[int]
-) -> Lines:
-    """Return the errors of some of the models, and of pairs whose first is one of them."""
-    like = [found.law(metric) for metric in METRICS]
-    these = [found.law(metric, population=False) for metric in METRICS]
-    eye = np.eye(len(sets))
-    two = [(a, b) for a, b in combinations(range(len(sets)), 2) if a in own]
-    scales = np.array([*eye[list(own)], *(eye[a] - eye[b] for a, b in two)])
-    names = [each.model for each in sets]
-    said = scales @ np.stack([law.mean for law in like], axis=1)
-    # What is zero has no logarithm.
-    logs = np.log(np.maximum(truth, 1e-300))
-    exact = np.where(np.abs(scales) @ (truth <= 0) > 0, np.nan, scales @ logs)
-
-    def squares(matrices: Sequence[np.ndarray]) -> np.ndarray:
-        return np.stack([((scales @ each) * scales).sum(axis=1) for each in matrices], axis=1)
-
-    rows = len(scales)
-    return Lines(
-        np.full(rows, sets[0].kind),
-        np.full(rows, sets[0].family),
-        np.array([*(names[a] for a in own), *(f"{names[a]} - {names[b]}" for a, b in two)]),
-        np.arange(rows) >= len(own),
-        said,
-        said - exact,
-        squares([law.common for law in like]),
-        squares([np.diag(law.own) for law in like]),
-        squares([law.users for law in like]),
-        squares([law.users for law in these]),
     )
+    pairs = [(a, b) for a, b in combinations(range(len(sets)), 2) if a in own]
+    rows = len(own) + len(pairs)
+    said = np.full((4, rows, len(FACTORS), len(METRICS)), np.nan)
+    for column, factor in enumerate(FACTORS):
+        for row, at in enumerate(own):
+            cloud = Cloud.of_fitted(widened(fitted[at], factor), NUMBERS)
+            for index, metric in enumerate(METRICS):
+                one = cloud.metric(metric)
+                said[:3, row, column, index] = (one.value, *one.interval(LEVEL))
+    if pairs:
+        shipped_kind = shipped().learned[kind]
+        factor = shipped_kind.factors[0] * shipped_kind.widening(sampled) ** 2
+        differences = differences_of(fitted, pairs, factor)
+        said[:, len(own) :] = differences[:, :, None, :]
+    truth = np.concatenate([exact[list(own)], *(exact[[a]] - exact[[b]] for a, b in pairs)])
+    return Judged(
+        kind=np.full(rows, kind),
+        family=np.full(rows, sets[0].family),
+        sampled=np.full(rows, sampled),
+        pair=np.arange(rows) >= len(own),
+        truth=truth,
+        value=said[0],
+        low=said[1],
+        high=said[2],
+        above=said[3],
+    )
+
+
+def differences_of(
+    fitted: Sequence[Fitted], pairs: Sequence[tuple[int, int]], factor: float
+) -> np.ndarray:
+    """Return value, ends and probability of each difference under one factor (4 x pairs x metrics).
+
+    Differences do not decide on factors: they are those of the shipped prior.
+    """
+    clouds = {
+        str(at): Cloud.of_fitted(widened(each, factor), NUMBERS) for at, each in enumerate(fitted)
+    }
+    both = joint_draws(clouds, METRICS, numbers=NUMBERS)
+    said = np.empty((4, len(pairs), len(METRICS)))
+    for index, metric in enumerate(METRICS):
+        values = np.array([cloud.metric(metric).value for cloud in clouds.values()])
+        draws = both[metric.name]
+        draws = draws * (values / np.maximum(np.median(draws, axis=0), 1e-300))
+        for row, (a, b) in enumerate(pairs):
+            difference = FromDraws.of(draws[:, a] - draws[:, b])
+            ends = difference.interval(PAIR_LEVEL)
+            middle = values[a] - values[b]
+            said[:, row, index] = (middle, *ends, difference.probability_above(0.0))
+    return said
 
 
 # -- factors --------------------------------------------------------------------------------------
 
 
-def holds(lines: Lines, metrics: Sequence[int], factors: tuple[float, float]) -> float:
-    """Return the share of these users' 95 % intervals that hold; families weigh the same."""
-    scale, freedom = lines.law(np.tile(factors, (len(lines.kind), 1)), lines.these)
-    inside = np.abs(lines.error) <= stdtrit(freedom, 0.975) * scale
-    chosen = np.isfinite(lines.error)[:, metrics]
-    shares = []
-    for family in np.unique(lines.family):
-        own = chosen & (lines.family == family)[:, None]
-        shares += [float(inside[:, metrics][own].mean())] if own.any() else []
-    return float(np.mean(shares))
+def by_family(lines: Judged, held: np.ndarray) -> np.ndarray:
+    """Return a mean over families of shares that hold (rows x factors)."""
+    families = np.unique(lines.family)
+    return np.mean([held[lines.family == each].mean(axis=0) for each in families], axis=0)
 
 
-def choose(lines: Lines) -> tuple[float, float]:
-    """Return the factors (data sets, models) with which intervals of 95 % hold in 95 %.
+def choose(lines: Judged) -> tuple[float, float]:
+    """Return a and b of the factor a (99/n)^b with which intervals of 95 % hold in 95 %.
 
-    Of kinds with few families errors may be larger than those that were seen.
+    At each n, the least factor at which they do, on a line between those that were tried. A true
+    value of 0 lies outside every interval for users like these: it counts in the tables, and does
+    not choose factors.
     """
-    single, pairs = lines.take(~lines.pair), lines.take(lines.pair)
-    common, own = 0.5, 0.5
-    for _ in range(3):
-        if len(pairs.kind):
-            own = least(partial(_share, pairs, PAIRED, common, 1))
-        common = least(partial(_share, single, SINGLE, own, 0))
-    few = (1.0 + FEW / len(np.unique(lines.family)) ** 2) ** 2
-    return few * common, few * own
-
-
-def _share(lines: Lines, metrics: Sequence[int], other: float, place: int, tried: float) -> float:
-    return holds(lines, metrics, (other, tried) if place else (tried, other))
-
-
-def least(share: Callable[[float], float]) -> float:
-    """Return the least factor with which a share is 95 %."""
-    low, high = 0.02, 16.0
-    for _ in range(14):
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if share(middle) < 0.95 else (low, middle)
-    return float(np.sqrt(low * high))
-
-
-def in_common(lines: Lines, factors: tuple[float, float]) -> str:
-    """Return the share of the prior's variance that errors have in common over data sets.
-
-    It is the mean product of two errors of a model (or of the difference of two models) on data
-    sets of two families, in units of the law's scale and at most three of them, over what the
-    prior's part would give. Models on fewer than five families are left out, others weigh the same;
-    the standard error comes from leaving out each in turn.
-    """
-    prior = np.maximum(factors[0] * lines.common + factors[1] * lines.own, 0.0) * (5.0 / 3.0)
-    total = prior + lines.like
-    errors, parts = np.clip(lines.error / np.sqrt(total), -3.0, 3.0), np.sqrt(prior / total)
-    found = []
-    for model in np.unique(lines.model):
-        own = lines.model == model
-        family = lines.family[own]
-        apart = family[:, None] != family[None, :]
-        if len(np.unique(family)) < 5:
-            continue
-        sums = []
-        for metric in PAIRED:
-            kept = apart & np.isfinite(np.outer(errors[own, metric], errors[own, metric]))
-            sides = (np.outer(each[own, metric], each[own, metric]) for each in (errors, parts))
-            sums.append([side[kept].mean() for side in sides])
-        found.append(np.mean(sums, axis=0))
-    if not found:
-        return "too few families"
-    whole, each = np.sum(found, axis=0), np.array(found)
-    others = (whole[0] - each[:, 0]) / (whole[1] - each[:, 1])
-    error = np.sqrt((len(each) - 1) * np.var(others))
-    return f"{whole[0] / whole[1]:.2f} +- {error:.2f} (of {len(each)})"
+    logs = []
+    for sampled in np.unique(lines.sampled):
+        some = lines.take(lines.sampled == sampled)
+        positive = (some.truth > 0.0)[:, None, SINGLE]
+        held = (some.holds()[:, :, SINGLE] & positive).sum(axis=2) / positive.sum(axis=2)
+        shares = by_family(some, held)
+        rising = np.maximum.accumulate(shares)
+        logs.append((np.log(99.0 / sampled), np.interp(LEVEL, rising, np.log(FACTORS))))
+    x, y = np.array(logs).T
+    if len(x) == 1:
+        return float(np.exp(y[0])), 0.0
+    slope = max(float(np.polyfit(x, y, 1)[0]), 0.0)
+    return float(np.exp(np.mean(y - slope * x))), slope
 
 
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def figure(lines: Lines, factors: np.ndarray, metric: int) -> dict[str, object]:
-    """Return how intervals of one metric hold, and how verdicts on two models do.
+def figure(singles: Judged, pairs: Judged, metric: int) -> dict[str, object]:
+    """Return how intervals of one metric hold at one n, and how verdicts on two models do.
 
-    ``reached`` is the size of each error as a share of the interval's reach, both of the logarithm.
+    ``reached`` is how far the truth is from the value, as a share of the way to the end on its
+    side. The interval score is the width, plus a penalty for a miss, over the value.
     """
-    known = np.isfinite(lines.error[:, metric])
-    scale, freedom = (each[:, metric] for each in lines.law(factors, lines.like))
-    error, said = lines.error[:, metric], lines.said[:, metric]
-    single, pairs = known & ~lines.pair, known & lines.pair
-    reach = stdtrit(freedom, 0.975) * scale
-    called = pairs & (np.abs(said) > stdtrit(freedom, 0.95) * scale)
+    truth, value = singles.truth[:, metric], singles.value[:, 0, metric]
+    low, high = singles.low[:, 0, metric], singles.high[:, 0, metric]
+    way = np.where(truth < value, value - low, high - value)
+    reached = np.abs(truth - value) / np.maximum(way, 1e-300)
+    missed = np.maximum(low - truth, 0.0) + np.maximum(truth - high, 0.0)
+    score = (high - low + PENALTY * missed) / np.maximum((truth + value) / 2.0, 1e-4)
+    above, difference = pairs.above[:, 0, metric], pairs.truth[:, metric]
+    called = np.abs(above - 0.5) >= LEVEL - 0.5
+    right = (above > 0.5) == (difference > 0.0)
+    positive = truth > 0.0
+    errors = np.abs(np.log(value[positive] / truth[positive]))
+    held = pairs.holds()[:, 0, metric] if len(pairs.kind) else np.zeros(0)
     return {
-        "kind": str(lines.kind[0]),
+        "kind": str(singles.kind[0]),
         "metric": METRICS[metric].name,
-        "error": float(np.median(np.abs(error[single]))),
-        "half-width": float(np.median(np.sinh(reach[single]))),
-        "reached": (np.abs(error) / reach)[single].round(4).tolist(),
-        "pairs": int(pairs.sum()),
+        "sampled": int(singles.sampled[0]),
+        "zeros": int((~positive).sum()),
+        "error": float(np.median(errors)),
+        "half-width": float(np.median((high - low) / 2.0 / np.maximum(value, 1e-12))),
+        "score": float(np.mean(np.minimum(score, 20.0))),
+        "below": float((truth < low).mean()),
+        "above": float((truth > high).mean()),
+        "reached": reached.round(4).tolist(),
+        "pairs": len(pairs.kind),
+        "pairs held": float(held.mean()) if len(held) else float("nan"),
         "called": int(called.sum()),
-        "right": int((said * (said - error) > 0)[called].sum()),
+        "right": int((called & right).sum()),
     }
 
 
@@ -309,37 +335,51 @@ def words(found: dict) -> str:
     called, pairs = found["called"], found["pairs"]
     verdicts = f"{called / pairs:.0%}, {found['right'] / called:.1%}" if called else "-"
     return (
-        f"  {found['metric']:12} {len(found['reached']):5} sets  error {found['error']:.3f}"
-        f"  half-width {found['half-width']:.2f}"
-        f"  holds {np.mean(np.array(found['reached']) <= 1):.1%}  pairs called, right {verdicts}"
+        f"  {found['sampled']:4} {found['metric']:12} {len(found['reached']):5} sets"
+        f"  error {found['error']:.3f}  half-width {found['half-width']:.2f}"
+        f"  score {found['score']:.2f}"
+        f"  holds {np.mean(np.array(found['reached']) <= 1):.1%}"
+        f" (truth below {found['below']:.1%}, above {found['above']:.1%}; {found['zeros']} zeros)"
+        f"  differences hold {found['pairs held']:.1%}  pairs called, right {verdicts}"
     )
 
 
-def print_tables(lines: Lines) -> tuple[dict[str, tuple[float, float]], list[dict[str, object]]]:
+def print_tables(lines: Judged) -> tuple[dict[str, tuple[float, float]], list[dict[str, object]]]:
     """Print, by kind, what factors of other families give; return those of all, and the figures."""
     result, figures = {}, []
-    for kind in [each for each in KINDS if (lines.kind == each).any()]:
+    for kind in [each for each in PROTOCOLS if (lines.kind == each).any()]:
         some = lines.take(lines.kind == kind)
-        names = np.unique(some.family)
-        apart = [some.take(some.family != each) for each in names]
-        nested = np.array([choose(each if len(each.kind) else some) for each in apart])
-        result[kind] = choose(some)
-        spans = [f"{each.min():.2f}..{each.max():.2f}" for each in nested.T]
-        print(
-            f"\n{kind}: factors {result[kind][0]:.2f} (data sets; without a family {spans[0]}), "
-            f"{result[kind][1]:.2f} (models; {spans[1]})"
-        )
-        for what, lines_of in (("models", some.take(~some.pair)), ("pairs", some.take(some.pair))):
-            print(f"  in common over data sets, {what}: {in_common(lines_of, result[kind])}")
-        for metric in range(len(METRICS)):
-            figures.append(figure(some, nested[np.searchsorted(names, some.family)], metric))
-            print(words(figures[-1]))
+        singles, pairs = some.take(~some.pair), some.take(some.pair)
+        result[kind] = choose(singles)
+        print(f"\n{kind}: factor {result[kind][0]:.2f} (99/n)^{result[kind][1]:.2f}")
+        families = np.unique(singles.family)
+        nested = {}
+        for each in families:
+            others = singles.take(singles.family != each)
+            nested[str(each)] = choose(others if len(others.kind) else singles)
+        spans = np.array(list(nested.values()))
+        print(f"  without a family {spans[:, 0].min():.2f} .. {spans[:, 0].max():.2f}")
+        for sampled in np.unique(singles.sampled):
+            parts = [
+                Judged.join(
+                    [
+                        group.take((group.family == family) & (group.sampled == sampled)).at_factor(
+                            a * (99.0 / sampled) ** b
+                        )
+                        for family, (a, b) in nested.items()
+                    ]
+                )
+                for group in (singles, pairs)
+            ]
+            for metric in range(len(METRICS)):
+                figures.append(figure(*parts, metric))
+                print(words(figures[-1]))
     return result, figures
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sampled", type=int, default=99)
+    parser.add_argument("--sampled", type=int, nargs="+", default=list(SAMPLED))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--parts", type=int, nargs="+", default=list(range(PARTS)))
@@ -348,20 +388,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, help="where to write the figures of the tables")
     parser.add_argument("--write", type=Path, help="learn from all with these factors, and save")
     chosen = parser.parse_args(arguments)
+    for name, path, endings in (
+        ("--json", chosen.json, (".json",)),
+        ("--write", chosen.write, ARCHIVE_ENDINGS),
+    ):
+        if path is not None:
+            check_ending(name, path, endings)
+            check_writable(path)
     jobs = [(part, group) for part in chosen.parts for group in chosen.groups]
-    lines: list[Lines] = []
+    lines: list[Judged] = []
     with ProcessPoolExecutor(chosen.workers) as pool:
         for found in pool.map(fold, *zip(*jobs, strict=True), [chosen] * len(jobs)):
             lines += found
             print(".", end="", file=sys.stderr, flush=True)
-    factors, figures = print_tables(Lines.join(lines))
+    factors, figures = print_tables(Judged.join(lines))
     if chosen.json is not None:
-        chosen.json.write_text(json.dumps(figures), encoding="utf-8")
+        text = json.dumps(figures).encode()
+        write_atomically(chosen.json, lambda file: file.write(text))
     if chosen.write is not None:
         past = Past.of(tuple(chosen.datasets))
         data_sets = {each.dataset for each in past.sets}
         note = f"learned from {len(past.sets)} rank sets on {len(data_sets)} data sets"
-        past.learned(None, None).calibrated(factors, note=note).save(chosen.write)
+        both = {kind: (a, a) for kind, (a, _) in factors.items()}
+        powers = {kind: b for kind, (_, b) in factors.items()}
+        past.learned(None, None).calibrated(both, powers=powers, note=note).save(chosen.write)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ import numpy as np
 
 import unsample
 from unsample._archives import read_arrays
+from unsample.counts import Targets, shared_targets
 from unsample.errors import UnsampleWarning
-from unsample.evidence import Targets, shared_targets
 from unsample.metrics import parse_all
 
 RANKS = Path(__file__).with_name("corpora_ranks.npz")

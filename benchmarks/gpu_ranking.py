@@ -16,7 +16,7 @@ import time
 import numpy as np
 import torch
 
-from unsample.designs import Candidates, FactorScores, _cuda, count_all
+from unsample.scoring import Candidates, FactorScores, _cuda, count_all
 
 SEEN = 100  # excluded items of a user, in the mean
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

@@ -20,12 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from unsample.answers import estimates_of
 from unsample.designs import Certified, Guided
 from unsample.designs._simulation import simulated
 from unsample.lab.datasets import Interactions, leave_random_out, standard_split
 from unsample.lab.recommenders import EASE, ItemKNN
 from unsample.metrics import parse_all
+from unsample.questions.evaluate.ask import estimates_of
 
 K = 10
 METRICS = parse_all(["NDCG@10", "Recall@10"])
@@ -43,7 +43,7 @@ class World:
 
     ranks: np.ndarray
     items: np.ndarray
-    places: dict[str, np.ndarray]
+    positions: dict[str, np.ndarray]
 
     @property
     def truth(self) -> list[float]:
@@ -52,8 +52,8 @@ class World:
 
     def take(self, rows: np.ndarray) -> World:
         """Return some users, perhaps more than once."""
-        places = {name: found[rows] for name, found in self.places.items()}
-        return World(self.ranks[rows], self.items[rows], places)
+        positions = {name: found[rows] for name, found in self.positions.items()}
+        return World(self.ranks[rows], self.items[rows], positions)
 
 
 def load(dataset: str) -> World:
@@ -65,8 +65,8 @@ def load(dataset: str) -> World:
         whole = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
         np.savez(path, **whole)
     with np.load(path) as held:
-        places = {name: held[name] for name in GUIDES}
-        return World(held["ranks"], held["items"], places)
+        positions = {name: held[name] for name in GUIDES}
+        return World(held["ranks"], held["items"], positions)
 
 
 def _blocks(dataset: str) -> Iterator[dict[str, np.ndarray]]:
@@ -99,18 +99,18 @@ def _blocks(dataset: str) -> Iterator[dict[str, np.ndarray]]:
         }
         for name, strength in strengths.items():
             order = np.argsort(np.where(candidate, -strength, np.inf), axis=1, kind="stable")
-            found[name] = _first_places(np.take_along_axis(beats, order, axis=1))
+            found[name] = _first_positions(np.take_along_axis(beats, order, axis=1))
         yield found
 
 
-def _first_places(beats: np.ndarray) -> np.ndarray:
-    """Return the places, from 1, of the first K that beat each target, or NEVER."""
-    places = np.full((len(beats), K), NEVER)
+def _first_positions(beats: np.ndarray) -> np.ndarray:
+    """Return the positions, from 1, of the first K that beat each target, or NEVER."""
+    positions = np.full((len(beats), K), NEVER)
     count = np.cumsum(beats, axis=1, dtype=np.int32)
     for number in range(K):
         there = count[:, -1] > number
-        places[there, number] = 1 + np.argmax(count[there] > number, axis=1)
-    return places
+        positions[there, number] = 1 + np.argmax(count[there] > number, axis=1)
+    return positions
 
 
 def shares(dataset: str, world: World) -> None:
@@ -122,7 +122,7 @@ def shares(dataset: str, world: World) -> None:
 
     print(f"{dataset}: share of targets in the top {K} {np.mean(world.ranks <= K):.4f}")
     for name in GUIDES:
-        share, low, high = certified(places=world.places[name]), -7.0, 14.0
+        share, low, high = certified(positions=world.positions[name]), -7.0, 14.0
         for _ in range(12):
             middle = (low + high) / 2
             low, high = (middle, high) if certified(odds=2**middle) > share else (low, middle)
@@ -146,7 +146,7 @@ def cell(world: World, guide: str, cost: int, runs: int) -> list[str]:
                 rng,
                 budget=budget,
                 metrics=METRICS,
-                places=some.places[guide],
+                positions=some.positions[guide],
             )
             result = estimates_of(found, METRICS)
             spent.append(found.scored / budget)

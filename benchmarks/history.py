@@ -15,11 +15,11 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from calibration import GROUP, KINDS, Past, sampled_counts
+from calibration import GROUP, PROTOCOLS, Past, sampled_counts
 
-from unsample.lab.bank import RankSet
+from unsample.lab.corpus import RankSet
 from unsample.metrics import parse_all
-from unsample.prior import BOUNDS, Posterior, Prior, shipped
+from unsample.posterior import Cloud, Prior, shipped
 
 METRICS = parse_all(["NDCG@10", "Recall@10", "MRR@100", "Recall@1"])
 SAMPLED = 99
@@ -27,12 +27,13 @@ SAMPLED = 99
 Row = tuple[str, str, int, np.ndarray, np.ndarray]
 
 
-def rows(bank: Past, part: int, past: Sequence[int]) -> Iterator[Row]:
+def rows(corpus: Past, part: int, past: Sequence[int]) -> Iterator[Row]:
     """Judge the models of some families, with no past models and with each number of them."""
     factors = {kind: each.factors for kind, each in shipped().learned.items()}
-    base = bank.learned(part, None).calibrated(factors)
-    for sets in bank.judged():
-        if bank.part_of(sets[0].family) != part:
+    powers = {kind: each.power for kind, each in shipped().learned.items()}
+    base = corpus.learned(part, None).calibrated(factors, powers=powers)
+    for sets in corpus.judged():
+        if corpus.part_of(sets[0].family) != part:
             continue
         for at, one in enumerate(sets):
             others = [n for n, each in enumerate(sets) if GROUP[each.model] != GROUP[one.model]]
@@ -45,21 +46,21 @@ def rows(bank: Past, part: int, past: Sequence[int]) -> Iterator[Row]:
                     chosen = others[:size]
                     sizes = [sets[n].items for n in chosen]
                     known = [sets[n].ranks() for n in chosen]
-                    prior = Prior.learn(known, items=sizes, kind=one.kind, base=base)
+                    prior = Prior.learn(known, items=sizes, protocol=one.kind, base=base)
                 found = judge(one, prior)
                 if found is not None:
                     yield one.kind, one.family, size, *found
 
 
 def judge(one: RankSet, prior: Prior) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return half-widths and which intervals hold; None for bounds, or where nothing is hit."""
-    found = Posterior.of(sampled_counts(one, SAMPLED, 0), prior, kind=one.kind)
+    """Return half-widths and which intervals hold; None where nothing is hit."""
+    cloud = Cloud.of(sampled_counts(one, SAMPLED, 0), prior.only(one.kind))
     truth = np.array([float(each.weights(one.ranks(), one.items).mean()) for each in METRICS])
-    if found.sources[0] == BOUNDS or not truth.all():
+    if not truth.all():
         return None
-    laws = [found.law(each) for each in METRICS]
-    low, high = np.array([law.interval() for law in laws]).T
-    values = np.array([law.value() for law in laws])
+    found = [cloud.metric(each) for each in METRICS]
+    low, high = np.array([each.interval() for each in found]).T
+    values = np.array([each.value for each in found])
     return (high - low) / 2.0 / values, (low <= truth) & (truth <= high)
 
 
@@ -68,13 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--past", type=int, nargs="+", default=[1, 3, 6])
     parser.add_argument("--datasets", nargs="+", default=[], help="these alone, instead of all")
     chosen = parser.parse_args(arguments)
-    bank = Past.of(tuple(chosen.datasets))
-    parts = sorted({bank.part_of(each.family) for each in bank.sets})
-    found = [each for part in parts for each in rows(bank, part, chosen.past)]
+    corpus = Past.of(tuple(chosen.datasets))
+    parts = sorted({corpus.part_of(each.family) for each in corpus.sets})
+    found = [each for part in parts for each in rows(corpus, part, chosen.past)]
     names = " / ".join(each.name for each in METRICS)
     print(f"| kind | past models | rank sets | half-width of NDCG@10 | {names} hold |")
     print("| --- | --- | --- | --- | --- |")
-    for kind in KINDS:
+    for kind in PROTOCOLS:
         for size in (0, *chosen.past):
             some = [each for each in found if each[0] == kind and each[2] == size]
             if not some:

@@ -33,10 +33,11 @@ nitpick_ignore_regex = [
     (r"py:(class|data|obj|exc)", r"(numpy|np|npt|scipy|torch|pyspark|matplotlib|collections)\b.*"),
     (r"py:class", r"(?!unsample\b).*"),
     (r"py:class", r"unsample\..*\._.*"),  # private bases, which are not for users
+    (r"py:class", r"unsample\.questions\..*"),  # parts of results, which name their fields
     (r"py:obj", r".*"),
 ]
 default_role = "py:obj"
-# A bare `Design` may mean the law of sampling or the design of an evaluation: either link will do.
+# A bare `Design` may mean how items are sampled or how an evaluation is done: any link will do.
 suppress_warnings = ["ref.python"]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath", "smartquotes"]

@@ -1,8 +1,8 @@
-"""Laws, sizes and designs at random, put to the functions that users call.
+"""Distributions, sizes and designs at random, put to the functions that users call.
 
-A trial draws a world of one kind: a law of global ranks, a catalogue, a number of users and a
-sample. It asks for one metric and notes whether the bounds, or the interval of a mean, hold the
-truth. Nothing in a world was chosen because they do well there.
+A trial draws a world of one kind: a distribution of global ranks, a catalogue, a number of users
+and a sample. It asks for one metric and notes whether the bounds, or the interval of a mean, hold
+the truth. Nothing in a world was chosen because they do well there.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import unsample
-from unsample.answers import Comparison, Estimates, estimates_of
+from unsample.counts import Negatives
 from unsample.errors import UnsampleWarning
-from unsample.law import draw_sampled_ranks
 from unsample.metrics import Metric, parse
+from unsample.questions.compare.result import Comparison
+from unsample.questions.estimate.result import Estimates
+from unsample.questions.evaluate.ask import estimates_of
+from unsample.sampling import draw_sampled_ranks
 
 #: No answer may take longer, in seconds of processor time.
-MOST_SECONDS = 20.0
+MAX_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class World:
-    """A law of global ranks in a catalogue, and how it is sampled."""
+    """A distribution of global ranks in a catalogue, and how it is sampled."""
 
     mass: np.ndarray
     sampled: int
@@ -79,7 +82,7 @@ class World:
         )
 
 
-# -- laws -----------------------------------------------------------------------------------------
+# -- distributions --------------------------------------------------------------------------------
 
 
 def _zipf(rng: np.random.Generator, items: int) -> np.ndarray:
@@ -88,25 +91,25 @@ def _zipf(rng: np.random.Generator, items: int) -> np.ndarray:
     return mass / mass.sum()
 
 
-def _place(rng: np.random.Generator, items: int) -> int:
+def _rank(rng: np.random.Generator, items: int) -> int:
     """Return a rank, even along the logarithm."""
     return int(np.exp(rng.uniform(0.0, np.log(items + 0.999)))) - 1
 
 
-def _moved(mass: np.ndarray, share: float, places: np.ndarray | list[int]) -> np.ndarray:
-    """Move a share of the mass to some places, the same to each."""
+def _moved(mass: np.ndarray, share: float, ranks: np.ndarray | list[int]) -> np.ndarray:
+    """Move a share of the mass to some ranks, the same to each."""
     mass = (1 - share) * mass
-    np.add.at(mass, places, share / len(places))
+    np.add.at(mass, ranks, share / len(ranks))
     return mass
 
 
 def _atoms(rng: np.random.Generator, mass: np.ndarray) -> np.ndarray:
-    places = [_place(rng, len(mass)) for _ in range(rng.integers(1, 4))]
-    return _moved(mass, rng.uniform(0.02, 0.6), places)
+    ranks = [_rank(rng, len(mass)) for _ in range(rng.integers(1, 4))]
+    return _moved(mass, rng.uniform(0.02, 0.6), ranks)
 
 
 def _dent(rng: np.random.Generator, mass: np.ndarray) -> np.ndarray:
-    depth = min(_place(rng, len(mass)) + 1, len(mass) - 1)
+    depth = min(_rank(rng, len(mass)) + 1, len(mass) - 1)
     mass = mass.copy()
     mass[:depth] *= rng.choice([0.0, rng.uniform(0.0, 0.5)])
     return mass / mass.sum()
@@ -120,11 +123,11 @@ def _heap(rng: np.random.Generator, mass: np.ndarray) -> np.ndarray:
 
 def _jump(rng: np.random.Generator, mass: np.ndarray) -> np.ndarray:
     mass = mass.copy()
-    mass[_place(rng, len(mass)) :] *= np.exp(rng.uniform(-2.5, 2.5))
+    mass[_rank(rng, len(mass)) :] *= np.exp(rng.uniform(-2.5, 2.5))
     return mass / mass.sum()
 
 
-LAWS: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
+DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
     "zipf": lambda _, mass: mass,
     "spikes": lambda rng, mass: _moved(mass, rng.uniform(0.05, 0.6), [0]),
     "atoms": _atoms,
@@ -132,16 +135,16 @@ LAWS: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
     "heaps": _heap,
     "jumps": _jump,
     # Nearly all targets at one rank; metrics that end beside it are asked for.
-    "needles": lambda rng, mass: _moved(mass, rng.uniform(0.8, 1.0), [_place(rng, len(mass))]),
+    "needles": lambda rng, mass: _moved(mass, rng.uniform(0.8, 1.0), [_rank(rng, len(mass))]),
 }
 
 
-def _world(kind: str, rng: np.random.Generator, *, most_users: float = 1e6) -> World:
+def _world(kind: str, rng: np.random.Generator, *, max_users: float = 1e6) -> World:
     items = round(math.exp(rng.uniform(math.log(3), math.log(30_000))))
     sampled = round(math.exp(rng.uniform(0.0, math.log(min(items - 1, 1000)))))
-    users = round(math.exp(rng.uniform(0.0, math.log(most_users))))
+    users = round(math.exp(rng.uniform(0.0, math.log(max_users))))
     name = rng.choice(["Recall", "NDCG", "AP", "MRR"])
-    mass = LAWS[kind](rng, _zipf(rng, items))
+    mass = DISTRIBUTIONS[kind](rng, _zipf(rng, items))
     k = round(math.exp(rng.uniform(0.0, math.log(items))))
     if kind == "needles":
         k = min(max(int(mass.argmax()) + int(rng.integers(-1, 3)), 1), items)
@@ -175,22 +178,25 @@ def _bounds_of(ranks: np.ndarray, metric: Metric, **design: object) -> Callable[
 
 
 def fixed(kind: str, rng: np.random.Generator) -> Trial:
-    """Ask `estimate` about a law of one kind, in one catalogue."""
+    """Ask `estimate` about a distribution of one kind, in one catalogue."""
     world = _world(kind, rng)
-    design = world.design | {"replacement": world.replacement}
-    ranks = draw_sampled_ranks(world.ranks(), rng=rng, **design)
-    return _asked(world, world.truth, _bounds_of(ranks, world.metric, **design))
+    ranks = draw_sampled_ranks(
+        world.ranks(), rng=rng, replacement=world.replacement, **world.design
+    )
+    negatives = Negatives(replacement=world.replacement)
+    ask = _bounds_of(ranks, world.metric, negatives=negatives, **world.design)
+    return _asked(world, world.truth, ask)
 
 
 def sizes(_: str, rng: np.random.Generator) -> Trial:
     """Ask about catalogues of two to five sizes, with ranks that go with the size."""
-    users = _world("zipf", rng, most_users=1e5).users
+    users = _world("zipf", rng, max_users=1e5).users
     every = np.unique(
         np.exp(rng.uniform(np.log(40), np.log(20_000), rng.integers(2, 6))).astype(int)
     )
     sampled = int(rng.choice([10, 30, 99]))
     shares = rng.dirichlet(np.ones(len(every)))
-    # The law is that of R/N, a power of a uniform number.
+    # The distribution is that of R/N, a power of a uniform number.
     power = rng.uniform(1.2, 4.0)
     items = rng.choice(every, size=users, p=shares)
     ranks = np.ceil(items * rng.random(users) ** power).astype(int).clip(1)
@@ -206,7 +212,7 @@ def sizes(_: str, rng: np.random.Generator) -> Trial:
 
 def clusters(_: str, rng: np.random.Generator) -> Trial:
     """Ask about users with several targets, alike or not."""
-    world = _world("zipf", rng, most_users=3e4)
+    world = _world("zipf", rng, max_users=3e4)
     each, alike = int(rng.choice([2, 5, 20])), rng.random() < 0.5
     users = np.repeat(np.arange(world.users), each)
     if alike:
@@ -216,7 +222,7 @@ def clusters(_: str, rng: np.random.Generator) -> Trial:
     metric = parse(f"Recall@{max(world.metric.k or 10, 1)}")
     drawn = draw_sampled_ranks(full, rng=rng, **world.design)
     words = f"{world}, {each} targets each, {'alike' if alike else 'of their own'}"
-    ask = _bounds_of(drawn, metric, users=users, kind="graph", **world.design)
+    ask = _bounds_of(drawn, metric, users=users, protocol="graph", **world.design)
     return _asked(words, float(world.mass[: metric.k].sum()), ask)
 
 
@@ -232,13 +238,17 @@ def shared(_: str, rng: np.random.Generator) -> Trial:
     truth = float(metric.weights(1 + beats.sum(axis=1), items).mean())
     ranks = 1 + beats[:, pool].sum(axis=1)
     words = f"{metric}, {targets} targets, {sampled} shared items, effects {effects:g}"
-    design = {"items": items, "sampled": sampled, "negatives": "shared", "replacement": False}
+    design = {
+        "items": items,
+        "sampled": sampled,
+        "negatives": Negatives(replacement=False, shared=True),
+    }
     return _asked(words, truth, _bounds_of(ranks, metric, **design))
 
 
 def exact(_: str, rng: np.random.Generator) -> Trial:
     """Ask about full ranks: few users and rare hits."""
-    world = _world(str(rng.choice(list(LAWS))), rng, most_users=1e5)
+    world = _world(str(rng.choice(list(DISTRIBUTIONS))), rng, max_users=1e5)
     ranks = world.ranks()
     ask = lambda: unsample.exact(ranks, items=world.items, metrics=world.metric)  # noqa: E731
     return _asked(world, world.truth, ask)
@@ -246,7 +256,7 @@ def exact(_: str, rng: np.random.Generator) -> Trial:
 
 def printed(_: str, rng: np.random.Generator) -> Trial:
     """Ask about the numbers that a paper would print of such a sample."""
-    world = _world(str(rng.choice(list(LAWS))), rng, most_users=1e5)
+    world = _world(str(rng.choice(list(DISTRIBUTIONS))), rng, max_users=1e5)
     sampled = min(int(rng.choice([9, 49, 99])), world.items - 1)
     world = World(world.mass, sampled, max(world.users, 5), world.metric, rng=rng)
     drawn = draw_sampled_ranks(world.ranks(), rng=rng, **world.design)
@@ -263,15 +273,19 @@ def printed(_: str, rng: np.random.Generator) -> Trial:
 
 def duels(_: str, rng: np.random.Generator) -> Trial:
     """Ask `compare` about two models on the same users; the difference is what is to be held."""
-    first = _world(str(rng.choice(list(LAWS))), rng, most_users=3e4)
-    law = LAWS[str(rng.choice(list(LAWS)))]
+    first = _world(str(rng.choice(list(DISTRIBUTIONS))), rng, max_users=3e4)
+    distribution = DISTRIBUTIONS[str(rng.choice(list(DISTRIBUTIONS)))]
     other = World(
-        law(rng, _zipf(rng, first.items)), first.sampled, first.users, first.metric, rng=rng
+        distribution(rng, _zipf(rng, first.items)),
+        first.sampled,
+        first.users,
+        first.metric,
+        rng=rng,
     )
-    place = rng.random(first.users)
+    quantile = rng.random(first.users)
     drawn = {
         name: draw_sampled_ranks(
-            1 + np.searchsorted(np.cumsum(each.mass)[:-1], place), rng=rng, **first.design
+            1 + np.searchsorted(np.cumsum(each.mass)[:-1], quantile), rng=rng, **first.design
         )
         for name, each in zip("ab", (first, other), strict=True)
     }
@@ -282,7 +296,7 @@ def duels(_: str, rng: np.random.Generator) -> Trial:
 
 def certified(_: str, rng: np.random.Generator) -> Trial:
     """Ask about a certified design: as for full ranks, beyond K only a range is known."""
-    world = _world(str(rng.choice(list(LAWS))), rng, most_users=3e4)
+    world = _world(str(rng.choice(list(DISTRIBUTIONS))), rng, max_users=3e4)
     metric = world.metric if world.metric.k else parse("NDCG@10")
     world = World(world.mass, 1, world.users, metric, rng=rng)
     return _simulated(world, unsample.designs.Certified(), None)
@@ -290,12 +304,12 @@ def certified(_: str, rng: np.random.Generator) -> Trial:
 
 def guided(_: str, rng: np.random.Generator) -> Trial:
     """Ask about a guided design within a budget, with guides that are good, useless or perverse."""
-    world = _world(str(rng.choice(list(LAWS))), rng, most_users=1e4)
+    world = _world(str(rng.choice(list(DISTRIBUTIONS))), rng, max_users=1e4)
     metric = parse(f"{rng.choice(['Recall', 'NDCG', 'AP'])}@{rng.choice([1, 5, 10])}")
     world = World(world.mass, 1, max(world.users, 30), metric, rng=rng)
-    most = world.users * world.items
-    least = world.users * (1 + min(metric.k or 1, world.items - 1)) + 12 * world.items
-    budget = int(min(max(least, most * rng.uniform(0.02, 0.6)), most))
+    maximum = world.users * world.items
+    minimum = world.users * (1 + min(metric.k or 1, world.items - 1)) + 12 * world.items
+    budget = int(min(max(minimum, maximum * rng.uniform(0.02, 0.6)), maximum))
     return _simulated(world, unsample.designs.Guided(), budget)
 
 
@@ -309,7 +323,7 @@ def _simulated(world: World, design: unsample.designs.Design, budget: int | None
 
 #: Kind of world -> what draws one and asks about it.
 KINDS: dict[str, Callable[[str, np.random.Generator], Trial]] = {
-    **dict.fromkeys(LAWS, fixed),
+    **dict.fromkeys(DISTRIBUTIONS, fixed),
     "sizes": sizes,
     "clusters": clusters,
     "shared": shared,

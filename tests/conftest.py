@@ -13,9 +13,9 @@ from hypothesis import settings
 
 from tests.promises import Table, ledger
 from unsample.__main__ import main
-from unsample.evidence import RankCounts
+from unsample.counts import RankCounts
 from unsample.lab.__main__ import main as laboratory
-from unsample.law import Law
+from unsample.sampling import SamplingModel
 
 __all__ = ["ledger"]
 
@@ -55,7 +55,7 @@ def full_ranks() -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def counts(full_ranks: np.ndarray) -> RankCounts:
-    ranks = Law(items=400, sampled=30).draw(full_ranks, rng=5)
+    ranks = SamplingModel(items=400, sampled=30).draw(full_ranks, rng=5)
     return RankCounts.from_ranks(ranks, items=400, sampled=30)
 
 

@@ -28,7 +28,7 @@ class Sampler:
     replacement: bool = True
     #: Whether users have seen items, popular ones more often, which are left out.
     seen: bool = False
-    #: The power of popularity to which chances are proportional.
+    #: The power of popularity to which probabilities are proportional.
     exponent: float = 0.0
 
     def draw(self, rng: np.random.Generator) -> dict:
@@ -38,12 +38,13 @@ class Sampler:
         share = np.minimum(popularity / popularity.mean() * 0.08, 0.6) * self.seen
         matrix = rng.random((self.lists, self.items)) < share
         matrix[np.arange(self.lists), targets] = False
-        chance = np.tile(popularity**self.exponent, (self.lists, 1))
-        chance[matrix] = 0.0
-        chance[np.arange(self.lists), targets] = 0.0
-        chance /= chance.sum(axis=1, keepdims=True)
+        probability = np.tile(popularity**self.exponent, (self.lists, 1))
+        probability[matrix] = 0.0
+        probability[np.arange(self.lists), targets] = 0.0
+        probability /= probability.sum(axis=1, keepdims=True)
         lists = [
-            rng.choice(self.items, self.sampled, replace=self.replacement, p=row) for row in chance
+            rng.choice(self.items, self.sampled, replace=self.replacement, p=row)
+            for row in probability
         ]
         found = {"negatives": np.array(lists), "items": self.items}
         return found | ({"exclude": scipy.sparse.csr_array(matrix * 1.0)} if self.seen else {})

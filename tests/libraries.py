@@ -64,7 +64,9 @@ def recbole_data() -> tempfile.TemporaryDirectory[str]:
     return folder
 
 
-def recbole_objects(name: str, mode: str, split: Names) -> tuple[Any, Any, Any, Any]:
+def recbole_objects(
+    name: str, mode: str, split: Names, *, seed: int = 1
+) -> tuple[Any, Any, Any, Any]:
     """Return a trainer, its model and the loaders of training and test data."""
     from recbole.config import Config
     from recbole.data import create_dataset, data_preparation
@@ -86,7 +88,7 @@ def recbole_objects(name: str, mode: str, split: Names) -> tuple[Any, Any, Any, 
         "MAX_ITEM_LIST_LENGTH": 10,
     } | ({"train_neg_sample_args": None} if name == "SASRec" else {})
     config = Config(model=name, dataset="toy", config_dict=settings)
-    init_seed(1, reproducibility=True)
+    init_seed(seed, reproducibility=True)
     train, _, test = data_preparation(config, create_dataset(config))
     model = get_model(name)(config, train.dataset)
     return get_trainer(config["MODEL_TYPE"], name)(config, model), model, train, test

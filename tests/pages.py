@@ -11,7 +11,7 @@ import numpy as np
 
 import unsample
 from unsample.errors import UnsampleWarning
-from unsample.show import as_html
+from unsample.report import as_html
 
 ITEMS, SAMPLED = 400, 30
 METRICS = ("Recall@5", "Recall@50", "NDCG@50")
@@ -25,7 +25,7 @@ def full_ranks(shape: float = 0.5) -> np.ndarray:
 
 
 def sampled_ranks(shape: float = 0.5) -> np.ndarray:
-    return unsample.law.Law(ITEMS, SAMPLED).draw(full_ranks(shape), rng=5)
+    return unsample.sampling.SamplingModel(ITEMS, SAMPLED).draw(full_ranks(shape), rng=5)
 
 
 def _estimate(shape: float = 0.5, **options: Any) -> unsample.Estimates:
@@ -54,6 +54,13 @@ def _published() -> unsample.Published:
         sampled=SAMPLED,
         users=1500,
         metrics=METRICS,
+    )
+
+
+def _leaderboard() -> unsample.Leaderboard:
+    table = {"A": {"HR@1": "0.18", "HR@10": "0.69"}, EVIL: {"HR@1": "0.12", "HR@10": "0.55"}}
+    return unsample.published(
+        table, items=ITEMS, sampled=SAMPLED, users=1500, metrics=["Recall@100", "NDCG@50"]
     )
 
 
@@ -87,12 +94,13 @@ def _audited() -> unsample.Audit:
 
 _MAKERS: dict[str, Callable[[], Any]] = {
     "estimate": lambda: _estimate(method="auto"),
-    "methods": lambda: _estimate(method=["naive", "mle", "bv(gamma=0.01)"], candidates="unseen"),
+    "methods": lambda: _estimate(method=["naive", "mle", "bv(gamma=0.01)"], protocol="unseen"),
     "exact": lambda: unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS),
     "groups": lambda: {EVIL: _estimate(method="mle"), "b": _estimate(1.0, method="mle")},
     "compare": _comparison,
     "across": _across,
     "published": _published,
+    "leaderboard": _leaderboard,
     "evaluate": _evaluated,
     "guided": _guided,
     "together": lambda: _guided(several=True),

@@ -1,8 +1,8 @@
 """A world in which targets share a pool of sampled items.
 
-Target i's score of item s is the item's effect plus noise of its own. Its own score is such that
-it stands at a drawn rank R of its own row, so that the truth is that of the law of R, whatever the
-items are. The pool is drawn without replacement from the other items.
+Target i's score of item s is the item's effect plus noise of its own. Its own score is such that it
+stands at a drawn rank R of its own row, so that the truth is that of the distribution of R,
+whatever the items are. The pool is drawn without replacement from the other items.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unsample.evidence import ItemCounts, Targets
+from unsample.counts import ItemCounts, Targets
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class World:
     fall: float = 1.0
 
     @property
-    def law(self) -> np.ndarray:
+    def distribution(self) -> np.ndarray:
         """Return P(R) for R = 1, ..., items."""
         mass = (np.arange(1, self.items + 1) + self.shift) ** -self.fall
         return mass / mass.sum()
@@ -51,7 +51,7 @@ class Pool:
         scores = np.broadcast_to(effects, (world.targets, others))
         if np.isfinite(world.effects):
             scores = world.effects * effects + rng.standard_normal((world.targets, others))
-        ranks = rng.choice(world.items, world.targets, p=world.law)
+        ranks = rng.choice(world.items, world.targets, p=world.distribution)
         # The target stands just above the item that has its place: R - 1 items beat it.
         ordered = np.append(-np.sort(-scores, axis=1), np.full((len(scores), 1), -np.inf), axis=1)
         own = ordered[np.arange(len(scores)), ranks]

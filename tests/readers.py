@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,14 +18,24 @@ import polars as pl
 import pytest
 
 from unsample import tables
-from unsample.evidence import ModelCounts, RankCounts, Targets
+from unsample.counts import ModelCounts, Negatives, RankCounts, Targets
+
+
+def grouped(options: dict[str, Any]) -> dict[str, Any]:
+    """Put flat options where they belong: how tables are read, and how items were drawn."""
+    read = {
+        each: options.pop(each) for each in ("columns", "rows", "ties", "rng") if each in options
+    }
+    drawn = {each: options.pop(each) for each in ("replacement", "shared") if each in options}
+    return options | {"read": tables.Read(**read), "negatives": Negatives(**drawn)}
+
+
+def sql(**options: Any) -> str:
+    return tables.sql(**grouped(options))
 
 
 def _asked(options: dict[str, Any]) -> tables.Asked:
-    how = {
-        name: options.pop(name) for name in ("columns", "rows", "ties", "rng") if name in options
-    }
-    return tables.Asked(**options, read=tables.Read(**how))
+    return tables.Asked(**grouped(options))
 
 
 def read_counts(source: Any, **options: Any) -> dict[str, RankCounts]:
@@ -219,3 +229,51 @@ def _random_ties() -> Case:
     frame = scored_rows(3, ("A", "B"))
     options = {"items": 50, "ties": "random", "rng": 7, "by": "model"}
     return Case(frame, cells(read_counts(frame.sort("user", "item"), **options)), options)
+
+
+# -- names that would be something else in a query -----------------------------------------------
+
+_RUNS_JAVA = 'java_method("java.lang.System", "setProperty", "pwn", "yes") IS NOT NULL'
+#: Names of models, runs, data sets, users, items and columns: honest ones, and what ends a text
+#: or a name in some engine, to go on as a part of its query.
+HOSTILE = (
+    f"\\' OR {_RUNS_JAVA}) AS t GROUP BY ALL -- ", f"' OR {_RUNS_JAVA} OR '1' = '1",
+    "C:\\new", "\\", "it's", "`x`", "${env:HOME}", "'; DROP TABLE ranks; --", ":value_0", "\\`",
+    "\\\"", "'", "say \"hi\"", "a\nb", "$value_0", "getvariable('value_0')", "naïve ☃", "/* x",
+    "-- x", "$1", "?", "%", "_", "{0}", "%s", "NULL",
+)  # fmt: skip
+
+
+def hostile_rows(names: Sequence[str], *, by: str = "model") -> pl.DataFrame:
+    """Make ranks by which each name is known: the first name has rank 1, the next rank 2, ..."""
+    rows = [
+        {by: name, "user": user, "rank": 1 + place}
+        for place, name in enumerate(names)
+        for user in HOSTILE
+    ]
+    return pl.DataFrame(rows)
+
+
+def check_hostile_models(give: Callable[[pl.DataFrame], Any]) -> None:
+    """Models, few and many, are told apart whatever they and their users are called."""
+    # Up to 8 models are counted side by side.
+    for names in (HOSTILE[:7], HOSTILE[7:14], HOSTILE):
+        found = read_models(give(hostile_rows(names)), by="model", items=500, sampled=99)
+        expected = {(name, 99, 500, 1 + at): len(HOSTILE) for at, name in enumerate(names)}
+        assert cells(dict(found)) == expected
+        assert {pair: each.users for pair, each in found.between.items()} == {
+            (a, b): len(HOSTILE) for a in names for b in names if a < b
+        }
+
+
+def check_hostile_data_sets(give: Callable[[pl.DataFrame], Any], names: Sequence[str]) -> None:
+    """Data sets are told apart whatever they, their models, runs and users are called."""
+    model, runs = "\\' -- x", ("'", "\\")
+    frame = hostile_rows(names, by="set").with_columns(model=pl.lit(model))
+    rows = pl.concat([frame.with_columns(run=pl.lit(run)) for run in runs])
+    asked = tables.Asked(500, 99, by="model", runs=True)
+    found = tables.read_data_sets(give(rows), asked, across="set")
+    assert {name: cells(dict(each)) for name, each in found.items()} == {
+        name: {(f"{model} / run {run}", 99, 500, 1 + at): len(HOSTILE) for run in runs}
+        for at, name in enumerate(names)
+    }

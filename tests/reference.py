@@ -9,10 +9,10 @@ import numpy as np
 from scipy import optimize, stats
 
 from tests import user_metrics
-from unsample.law import Law, RankGrid
+from unsample.sampling import RankGrid, SamplingModel
 
 
-def pmf(design: Law, r: int, rank: int) -> mpmath.mpf:
+def pmf(design: SamplingModel, r: int, rank: int) -> mpmath.mpf:
     """P(r | R) in 60 digits."""
     mpmath.mp.dps = 60
     x, better, others = r - 1, rank - 1, design.items - 1
@@ -31,7 +31,7 @@ def dense_grid(items: int) -> RankGrid:
     return RankGrid(np.arange(1, items + 1), items)
 
 
-def matrix(design: Law) -> np.ndarray:
+def matrix(design: SamplingModel) -> np.ndarray:
     """A[R, r] = P(r | R) by scipy.stats, every rank of the catalogue."""
     r = np.arange(1, design.n + 1)
     ranks = np.arange(1, design.items + 1)[:, None]

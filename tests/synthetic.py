@@ -2,7 +2,7 @@
 
 User u takes n_u distinct items, each with probability proportional to
 w(u, i) = popularity(i) * exp(2 <p_u, q_i>) among those not yet taken: popularity falls as a power
-of the item's place, n_u is log-normal, and <p_u, q_i> is Gaussian with unit variance. The n_u items
+of the item's rank, n_u is log-normal, and <p_u, q_i> is Gaussian with unit variance. The n_u items
 with the largest log w + Gumbel noise are such a draw.
 """
 

@@ -8,8 +8,8 @@ import scipy.sparse
 
 import unsample
 from tests.draws import DEFECTS, Sampler
-from unsample.answers import _audit
 from unsample.errors import InputError, UnsampleWarning
+from unsample.questions.audit import ask as _audit
 
 
 def test_lists_are_counted_as_loops_count_them():
@@ -71,13 +71,20 @@ def _kept(rng):
     [
         (Sampler().draw, "items=600, sampled=30"),
         (_ragged, "items=600, sampled=sizes"),
-        (_kept, 'items=600, sampled=30, candidates="all"'),
+        (_kept, 'items=600, sampled=30, protocol="all"'),
         (
             Sampler(seen=True, replacement=False).draw,
-            'items=600 - seen, sampled=30, replacement=False, candidates="unseen"',
+            "items=600 - seen, sampled=30, protocol='unseen', negatives=unsample.Negatives("
+            "replacement=False)".replace("'", '"'),
         ),
-        (DEFECTS["one list"][0], 'items=600, sampled=30, negatives="shared"'),
-        (DEFECTS["batches"][0], 'items=600, sampled=30, replacement=False, negatives="shared"'),
+        (
+            DEFECTS["one list"][0],
+            "items=600, sampled=30, negatives=unsample.Negatives(shared=True)",
+        ),
+        (
+            DEFECTS["batches"][0],
+            "items=600, sampled=30, negatives=unsample.Negatives(replacement=False, shared=True)",
+        ),
     ],
 )
 def test_the_call_can_be_made(make, options):

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unsample.lab.bank import Bank, load_bank
+from unsample.lab.corpus import Corpus, load_corpus
 from unsample.lab.datasets import load_ranks
 
 ROOT = Path(__file__).parent.parent
@@ -25,7 +25,10 @@ ONE = ("--repeats", "1", "--datasets", "ml-1m", "--sizes", "50", "--candidates",
 #: A small call of each script of benchmarks/ and examples/.
 CALLS = {
     "benchmarks/accuracy.py": (*ONE, "--ranks", "other"),
-    "benchmarks/calibration.py": (*FEW, "--groups", "1", "--workers", "1", "--write", "prior.npz"),
+    "benchmarks/calibration.py": (
+        *FEW,
+        *("--sampled", "99", "--groups", "1", "--workers", "1", "--write", "prior.npz"),
+    ),
     "benchmarks/corpora.py": ("--draws", "1", "--shares", "0.01"),
     "benchmarks/gpu_ranking.py": ("--tiny", "40", "300", "16"),
     "benchmarks/guided.py": ("2", "synthetic"),
@@ -88,15 +91,21 @@ def test_shipped_data_are_made_of_ranks(tmp_path):
     shutil.copy(bundled, tmp_path)
     out = tmp_path / "out"
     out.mkdir()
-    for what in ("ranks", "bank"):
+    for what in ("ranks", "corpus"):
         call("tools/make_data.py", what, tmp_path, "--out", out, folder=tmp_path)
+    kept = (tmp_path / "ml-1m.npz").read_bytes()
+    for what in ("ranks", "corpus"):
+        same = tmp_path / "out" / ".."
+        call("tools/make_data.py", what, tmp_path, "--out", same, folder=tmp_path, check=False)
+    assert {path.name for path in tmp_path.iterdir()} == {"ml-1m.npz", "out"}
+    assert (tmp_path / "ml-1m.npz").read_bytes() == kept
     before, after = load_ranks("ml-1m", "ease"), load_ranks("ml-1m", "ease", folder=out)
     assert not np.array_equal(after.ranks, before.ranks), "users stand in another order"
     one, other = (np.sort(each.ranks * 10_000 + each.items) for each in (before, after))
     assert np.array_equal(one, other)
     wanted = {"dataset": "ml-1m", "model": "ease", "candidates": "unseen"}
     (made,), (shipped,) = (
-        bank.select(**wanted) for bank in (Bank.load(out / "bank.npz"), load_bank())
+        corpus.select(**wanted) for corpus in (Corpus.load(out / "corpus.npz"), load_corpus())
     )
     assert made.counts.tolist() == shipped.counts.tolist()
 
@@ -174,6 +183,9 @@ def test_adapters_are_tried_in_environments_of_their_own(tool, tmp_path, monkeyp
     monkeypatch.setattr(module.venv, "create", lambda place, **_: place.mkdir())
     monkeypatch.setattr(subprocess, "run", note)
     assert module.main() == 1, "the tests of the second one fail"
+    (tmp_path / "trec" / ".ready").unlink()
+    with pytest.raises(SystemExit, match="must be new, or an environment"):
+        module.main()
     assert [each[2] for each in calls] == ["pip", "pytest"] * 2
     assert "ogb==1.3.6" in calls[2]
 
@@ -204,8 +216,8 @@ def test_the_wheel_is_tried_with_the_lowest_and_the_newest_versions(tool, tmp_pa
 MUTMUT = """
 import json, pathlib, sys
 folder = pathlib.Path("mutants")
-names = {f"unsample.law._law.x_mean__mutmut_{at}": None for at in range(20)}
-names |= {"unsample.law._law.x_unknown__mutmut_1": None}
+names = {f"unsample.sampling._sampling_model.x_mean__mutmut_{at}": None for at in range(20)}
+names |= {"unsample.sampling._sampling_model.x_unknown__mutmut_1": None}
 if sys.argv[1] == "show":
     harmless = ["-    return np.asarray(1, dtype=np.int64)", "+    return np.asarray(1, )"]
     lines = harmless if "unknown" in sys.argv[2] else ["-    return 1", "+    return 2"]
@@ -213,12 +225,13 @@ if sys.argv[1] == "show":
 else:
     tried = sys.argv[4:]
     folder.mkdir(exist_ok=True)
-    tests = {"unsample.law._law.x_mean": ["tests/test_law.py"], "unsample.law._law.x_unknown": []}
+    path = "unsample.sampling._sampling_model"
+    tests = {path + ".x_mean": ["tests/test_sampling.py"], path + ".x_unknown": []}
     stats = {"tests_by_mangled_function_name": tests}
     (folder / "mutmut-stats.json").write_text(json.dumps(stats))
-    survived = "unsample.law._law.x_mean__mutmut_3"
+    survived = "unsample.sampling._sampling_model.x_mean__mutmut_3"
     codes = {name: int(name != survived) if name in tried else None for name in names}
-    (folder / "law.meta").write_text(json.dumps({"exit_code_by_key": codes}))
+    (folder / "sampling.meta").write_text(json.dumps({"exit_code_by_key": codes}))
 """
 
 
@@ -227,7 +240,7 @@ def test_mutants_are_judged_by_what_survives(tool, tmp_path, monkeypatch, capsys
     (tmp_path / "mutmut.py").write_text(MUTMUT)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     module = tool("mutants", ROOT=tmp_path, FOLDER=tmp_path / "mutants")
-    changed = {"LEAST": least, "LISTED": tmp_path / "out" / "mutants.md"}
+    changed = {"MIN_SHARE": least, "LISTED": tmp_path / "out" / "mutants.md"}
     for name, value in changed.items():
         monkeypatch.setattr(module, name, value)
     if least > 19 / 20:
@@ -235,8 +248,11 @@ def test_mutants_are_judged_by_what_survives(tool, tmp_path, monkeypatch, capsys
             module.main()
     else:
         module.main()
-    assert "| law | 21 | 1 | 19 | 95.0% ± 4.9% |" in capsys.readouterr().out
+    assert "| sampling | 21 | 1 | 19 | 95.0% ± 4.9% |" in capsys.readouterr().out
     listed = (tmp_path / "out" / "mutants.md").read_text()
-    assert "unsample.law._law.x_unknown__mutmut_1: the type that it has anyway" in listed
-    assert "unsample.law._law.x_mean__mutmut_3: no test finds it" in listed
+    assert (
+        "unsample.sampling._sampling_model.x_unknown__mutmut_1: the type that it has anyway"
+        in listed
+    )
+    assert "unsample.sampling._sampling_model.x_mean__mutmut_3: no test finds it" in listed
     assert "+    return 2" in listed

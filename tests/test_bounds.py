@@ -8,11 +8,11 @@ from scipy import optimize, stats
 
 import unsample
 from tests import adversary, reference
-from unsample.bounds import Bounds, Drawn, DrawnError, MeanError, Stratum, least_value
-from unsample.bounds._limits import clopper_pearson, hoeffding, quantile
-from unsample.evidence import RankCounts
-from unsample.law import Law
+from unsample.bounds import Bounds, Drawn, DrawnError, MeanError, UserStratum, minimum_value
+from unsample.counts import RankCounts
 from unsample.metrics import parse
+from unsample.sampling import SamplingModel
+from unsample.uncertainty._quantiles import clopper_pearson, hoeffding, quantile
 
 NAMES = ["Recall@5", "NDCG@10", "MRR", "Recall@40"]
 
@@ -20,23 +20,23 @@ NAMES = ["Recall@5", "NDCG@10", "MRR", "Recall@40"]
 def _counts(items=60, sampled=12, size=400, seed=0, replacement=True):
     rng = np.random.default_rng(seed)
     full = np.ceil(items * rng.beta(0.5, 2.0, size)).astype(int).clip(1, items)
-    ranks = Law(items, sampled, replacement).draw(full, rng=rng)
+    ranks = SamplingModel(items, sampled, replacement).draw(full, rng=rng)
     return RankCounts.from_ranks(ranks, items=items, sampled=sampled, replacement=replacement)
 
 
 def _slow(counts, metric, level):
     """Return the bounds by a program on single ranks, written out: no bins, no hulls."""
-    design = Law(counts.largest_catalogue, counts.largest_sample, counts.replacement)
+    design = SamplingModel(counts.largest_catalogue, counts.largest_sample, counts.replacement)
     histogram = np.zeros(design.n)
     histogram[counts.low - 1] = counts.count
     (stratum,) = Bounds.of(counts, [metric.cutoff(design.items)]).strata
     ((ends, _),) = stratum.evidence
     total, tail = histogram.sum(), (1.0 - level) / (2 * len(ends))
-    chances = reference.matrix(design)
+    probabilities = reference.matrix(design)
     rows, limits = [], []
     for end in ends:
         hits = histogram[:end].sum()
-        below = chances[:, :end].sum(axis=1)
+        below = probabilities[:, :end].sum(axis=1)
         low = stats.beta.ppf(tail, hits, total - hits + 1) if hits > 0 else 0.0
         high = stats.beta.ppf(1 - tail, hits + 1, total - hits) if hits < total else 1.0
         rows += [below, -below]
@@ -98,13 +98,13 @@ def test_bounds_hold_against_an_adversary(kind):
     for trial in adversary.trials(kind, 4, seed=33):
         assert trial.held, trial
         assert trial.low <= trial.high
-        assert trial.seconds < adversary.MOST_SECONDS
+        assert trial.seconds < adversary.MAX_SECONDS
 
 
 def test_a_sample_may_be_larger_than_another_users_catalogue():
     full, parts = np.arange(1, 49), []
     for items, sampled in ((50, 20), (54, 52)):
-        ranks = Law(items, sampled, replacement=False).draw(full, rng=0)
+        ranks = SamplingModel(items, sampled, replacement=False).draw(full, rng=0)
         parts.append(RankCounts.from_ranks(ranks, items=items, sampled=sampled, replacement=False))
     bounds = Bounds.of(RankCounts.merge(parts), [10])
     assert len(bounds.strata) == 1
@@ -118,7 +118,7 @@ def test_data_that_no_curve_gives_are_refuted():
     assert not bounds.feasible
     assert bounds.of_metric(parse("Recall@5")) == (0.0, 1.0)
     # Where nothing fits, all that is possible is left.
-    assert least_value(np.array([1.0, 0.5, 0.0]), -np.ones((1, 3)), np.array([-2.0])) == 0.0
+    assert minimum_value(np.array([1.0, 0.5, 0.0]), -np.ones((1, 3)), np.array([-2.0])) == 0.0
 
 
 def test_users_all_of_whom_are_known_have_the_error_of_their_mean():
@@ -129,12 +129,12 @@ def test_users_all_of_whom_are_known_have_the_error_of_their_mean():
         drawn = Drawn(weights, np.zeros(40, dtype=int), nobody, everybody)
         found = DrawnError.of_drawn(drawn, 0 * weights, weights, values * weights, metric)
         expected = MeanError.of(values * weights, weights, metric)
-        for name in ("population", "freedom", "users", "most", "all_or_nothing"):
+        for name in ("population", "df", "users", "max_value", "all_or_nothing"):
             assert getattr(found.of_users, name) == pytest.approx(getattr(expected, name)), name
         assert found.population == pytest.approx(expected.population)
 
 
 def test_a_stratum_has_the_error_of_a_draw_without_replacement():
-    part = Stratum.of(np.ones(200), np.full(200, 0.5), 60, 0.3, 0.04, 90)
-    assert (part.best, part.stake, part.freedom) == (200.0, 100.0, 59)
-    assert part.seen == pytest.approx(200**2 * (1 - 60 / 200) / 60 * 0.04)
+    part = UserStratum.of(np.ones(200), np.full(200, 0.5), 60, 0.3, 0.04, 90)
+    assert (part.best, part.range, part.df) == (200.0, 100.0, 59)
+    assert part.drawn_variance == pytest.approx(200**2 * (1 - 60 / 200) / 60 * 0.04)

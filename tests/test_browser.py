@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import mimetypes
 import re
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
 from tests import pages
 from tests.browser import CONTRASTS, WIDE, Tab, chromium
+from tests.test_web import calculators, tool
 
 pytest.importorskip("jinja2")
 CURVES, PAIRS = "#curves", "#differences-chart"
@@ -110,9 +114,9 @@ def test_a_curve_is_read_by_mouse_and_keyboard(visit):
     assert readout(tab, CURVES) is None
     tab.point_at(f"{CURVES} .canvas", 0.6, 0.5)
     said = readout(tab, CURVES)
-    place = view["x"].index(int(re.search(r"K = (\d+)", said)[1]))
-    bands = [band[side][place] for band in view["bands"] for side in ("low", "high")]
-    for number in (view["series"][0]["y"][place], *bands):
+    index = view["x"].index(int(re.search(r"K = (\d+)", said)[1]))
+    bands = [band[side][index] for band in view["bands"] for side in ("low", "high")]
+    for number in (view["series"][0]["y"][index], *bands):
         assert f"{number:.4f}" in said
     tab.point_at("h1")
     assert readout(tab, CURVES) is None
@@ -206,3 +210,117 @@ def test_without_script_the_numbers_are_there(visit):
     assert tab.run("document.querySelectorAll('.canvas, th button').length") == 0
     entry = pages.result("estimate").entries[0]
     assert f"{entry.value:.4f}" in tab.run("document.querySelector('#metrics').innerText")
+
+
+# -- the page with the calculators ----------------------------------------------------------------
+
+#: In place of Pyodide: the same Python answers, outside of the browser.
+WORKER = """self.onmessage = async ({ data }) => {
+  if (data.start) self.page = data.start;
+  if (data.start) return self.postMessage({ ready: true });
+  const answer = await fetch(new URL("answer", self.page), { method: "POST", body: data.ask });
+  self.postMessage({ answer: await answer.text() });
+};"""
+ADDRESS = "http://unsample.test/"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return Path(tool("make_web.py", "--out", tmp_path_factory.mktemp("site") / "web"))
+
+
+@pytest.fixture
+def calculator(browser, site):
+    """The page with a calculator open, and fields typed into it by its link."""
+    tabs = []
+
+    def serve(route):
+        name = urlsplit(route.request.url).path.strip("/") or "index.html"
+        if name == "answer":
+            route.fulfill(body=calculators.answer(route.request.post_data))
+        elif name == "worker.js":
+            route.fulfill(body=WORKER, content_type="text/javascript")
+        else:
+            kind = mimetypes.guess_type(name)[0]
+            route.fulfill(body=(site / name).read_bytes(), content_type=kind)
+
+    def call(name, fields, scheme="light"):
+        tab = Tab(browser, WIDE, color_scheme=scheme)
+        tabs.append(tab)
+        tab.page.route(f"{ADDRESS}**", serve)
+        tab.page.goto(f"{ADDRESS}#{urlencode({'calculator': name, **fields})}")
+        return tab
+
+    yield call
+    for tab in tabs:
+        tab.page.close()
+
+
+def paste(tab, text):
+    """Put a text in place of what stands in the table, and calculate."""
+    tab.run("document.querySelectorAll('iframe, form .problem').forEach((one) => one.remove())")
+    tab.page.locator("#leaderboard textarea").fill(text)
+    tab.click("#leaderboard button")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_is_pasted_and_its_models_get_places(calculator, scheme):
+    tab = calculator("leaderboard", {}, scheme)
+    tab.wait("document.querySelector('iframe')", 60)
+    assert [one for one in tab.run(CONTRASTS) if one[0] < 4.5] == []
+    names = tab.names("textbox", "combobox", "button", "form")
+    assert all(map(all, names.values()))
+    assert names["textbox"][0].startswith("Paste a table of models")
+    for width in (320, 400, 1280):
+        tab.resize(width, 900)
+        assert tab.run("document.documentElement.scrollWidth") <= width
+
+    # By keyboard alone: the table, then the fields, then the button.
+    tab.page.locator("#leaderboard textarea").focus()
+    order = []
+    for _ in range(7):
+        order.append(tab.run("document.activeElement.name || document.activeElement.type"))
+        tab.press("Tab")
+    assert order == ["table", "sampled", "items", "users", "protocol", "metrics", "submit"]
+
+    evil = "<img src=x onerror=alert(1)>"
+    paste(tab, f"\tHR@10\tNDCG@10\n{evil}\t0.824\t0.590\nPop\t0.450\t\n")
+    tab.wait("document.querySelector('iframe')", 60)
+    shown = tab.page.frame_locator("iframe").locator("#leaderboard tbody")
+    rows = [row.split("\t") for row in shown.inner_text().split("\n") if "HR@10" in row]
+    assert [(row[1], row[2], row[-1]) for row in rows] == [
+        (evil, "0.824", "1"),
+        ("Pop", "0.450", "2"),
+    ]
+    assert tab.run("document.querySelectorAll('img').length") == 0
+
+    # The link holds the table: another reader sees the same.
+    link = tab.run("location.hash")
+    tab.run("history.replaceState(null, '', '#calculator=plan')")
+    tab.run("document.querySelector('#leaderboard textarea').value = ''")
+    tab.run(f"location.hash = {json.dumps(link)}")
+    tab.wait("document.querySelector('#leaderboard textarea').value", 60)
+    held = tab.run("document.querySelector('#leaderboard textarea').value")
+    assert held == f"\tHR@10\tNDCG@10\n{evil}\t0.824\t0.590\nPop\t0.450\t\n"
+
+    paste(tab, f"| model | HR@10 |\n|---|---|\n| {evil} | 0,7x |")
+    tab.wait("document.querySelector('form .problem')", 60)
+    told = tab.run("document.querySelector('form .problem').textContent")
+    assert told.startswith("table, line 3, column HR@10: a number must stand here")
+    assert tab.run("document.activeElement.name") == "table"
+    assert tab.run("document.querySelectorAll('[aria-invalid]').length") == 1
+    assert [one for one in tab.run(CONTRASTS) if one[0] < 4.5] == []
+    assert tab.complaints == []
+
+
+def test_a_text_too_long_for_a_link_is_read_all_the_same(calculator):
+    tab = calculator("leaderboard", {})
+    tab.wait("document.querySelector('iframe')", 60)
+    long = "'model,HR@10\\n' + 'A,0.71\\n'.repeat(20000)"
+    tab.run(f"document.querySelector('#leaderboard textarea').value = {long}; 0")
+    tab.click("#leaderboard button")
+    tab.wait("document.querySelector('form .problem')", 60)
+    told = tab.run("document.querySelector('form .problem').textContent")
+    assert told.startswith("table, line 3, column model: a model must have one row")
+    assert tab.run("location.hash") == "#calculator=leaderboard"
+    assert tab.complaints == []

@@ -13,10 +13,11 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from unsample import answers, errors
+import unsample
+from unsample import errors
 from unsample.__main__ import VERBS, application
 from unsample.cli.console import as_options
-from unsample.evidence import RankCounts
+from unsample.counts import RankCounts
 
 ROOT = Path(__file__).parent.parent
 RANKS = str(ROOT / "examples" / "ranks.csv")
@@ -57,21 +58,22 @@ def printed(call):
 
 #: Arguments that no option stands for, and why.
 _NO_OPTION = {
-    "estimate": {"ranks": "FILE", "users": "a column", "read": "--column, --rows, --ties, --rng"},
-    "compare": {"models": "FILE", "users": "a column", "read": "--column, --rows, --ties, --rng"},
+    "estimate": {"ranks": "FILE", "users": "a column", "read": "--column, --rows, --ties, --seed"},
+    "compare": {"models": "FILE", "users": "a column", "read": "--column, --rows, --ties, --seed"},
     "published": {},
     "plan": {"pilot": "a distribution, of Python"},
     "audit": {"columns": "--column, once for each"},
 }
-_READER = {"files", "rows", "ties", "column", "rng", "sampled", "print_sql"}
-_GATE = {"baseline", "fail_if_worse", "margin"}  # of `Comparison.gate`
+_READER = {"files", "rows", "ties", "column", "rng", "sampled", "print_sql", "replacement"}
+#: Of `Comparison.gate` and `Across.gate`.
+_GATE = {"baseline", "fail_if_worse", "margin", "fail_if_unknown", "on_each"}
 _SHARED = {"form", "html", "plot", "verbose", "quiet"}
 
 
 @pytest.mark.parametrize("name", SHORT)
 def test_options_are_the_arguments_of_the_function(name):
     options = {parameter.name for parameter in verb(name).params}
-    arguments = set(inspect.signature(getattr(answers, name)).parameters)
+    arguments = set(inspect.signature(getattr(unsample, name)).parameters)
     assert options - _SHARED - _READER - _GATE <= arguments
     assert arguments - options == set(_NO_OPTION[name])
 
@@ -100,8 +102,8 @@ def test_version_and_no_arguments(run):
     ("words", "start", "values"),
     [
         ([], "es", ["estimate"]),
-        (["estimate"], "--cand", ["--candidates"]),
-        (["estimate", "x.csv", "--candidates"], "un", ["unseen"]),
+        (["estimate"], "--prot", ["--protocol"]),
+        (["estimate", "x.csv", "--protocol"], "un", ["unseen"]),
         (["estimate", "x.csv", "--method"], "m", ["mn", "mle", "mes"]),
         (["estimate", "x.csv", "-m"], "mr", ["MRR", "MR"]),
         (["nonsense"], "", list(VERBS)),
@@ -116,7 +118,7 @@ def test_help_loads_nothing_that_takes_time():
     code = (
         "import sys\nfrom unsample.__main__ import main\n"
         "try:\n main()\nexcept SystemExit: pass\n"
-        "print(sorted({'numpy', 'duckdb', 'logging', 'unsample.answers'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'duckdb', 'unsample.tables'} & set(sys.modules)))"
     )
     for arguments in (["--help"], ["compare", "--help"], ["estimat"]):
         call = [sys.executable, "-c", code, *arguments]
@@ -133,7 +135,7 @@ def test_several_models_of_papers_are_compared(run):
     other = ("A:HR@10=0.690", "B:100:HR@10=0.5", "--sampled", 99)
     assert printed(run("published", *other, *given)) == one
     assert {row["model"] for row in one["standings"]} == {"A", "B"}
-    assert "told apart" in run("published", *other, *given[:4])[1]
+    assert "differ" in run("published", *other, *given[:4])[1]
 
 
 def test_tables_for_papers_pages_and_plots(ranks, run, tmp_path):
@@ -156,7 +158,8 @@ BAD_CALLS = {
     ("estimate", RANKS, *FULL, "--column", "=x"): "--column must be given as ROLE=NAME",
     ("estimate", RANKS, *FULL, "--ties", "rand"): "--ties must be one of",
     ("estimate", RANKS, *FULL, "--nope"): "No such option '--nope'; see unsample estimate --help",
-    ("estimate", RANKS, *FULL, "--plot", "x.docx"): "must be one of svg, pdf, png",
+    ("estimate", RANKS, *FULL, "--plot", "x.docx"): "--plot must end in .svg, .pdf or .png, got",
+    ("estimate", RANKS, *FULL, "--html", "x.csv"): "--html must end in .html or .htm, got 'x.csv'",
     ("estimate", "a=a.csv", "a=b.csv"): "got 'a' twice",
     ("compare", "a=a.csv", "b.csv"): "each model must be given as NAME=FILE",
     ("published", "HR@10", *_PAPER): "such as HR@10=0.69, got 'HR@10'",
@@ -178,12 +181,108 @@ def test_bad_calls_get_one_message_and_exit_with_two(run, monkeypatch, tmp_path,
     assert err.count("\n") == 1
 
 
+# --- no output is an input -------------------------------------------------------------------
+
+
+def _call_of(name, place):
+    """Return a call that reads a file in some way, and the words for standard input."""
+    word, *given = {
+        "file": (place,),
+        "pattern": (place.parent / f"{place.stem[0]}*{place.suffix}",),
+        "folder": (place.parent,),
+        "named": (f"model={place}",),
+        "prior": (RANKS, "--prior", place),
+        "standard input": ("-",),
+    }[name]
+    return ("estimate", word, *FULL, *given)
+
+
+@pytest.mark.parametrize("way", ["file", "pattern", "folder", "named", "prior", "standard input"])
+@pytest.mark.parametrize("link", ["same", "dots", "hard", "symbolic", "input is a link"])
+def test_an_input_is_never_written_over(tmp_path, way, link):
+    (tmp_path / "in").mkdir()
+    data = b"rank\n" + b"1\n3\n2\n9\n" * 20
+    place = tmp_path / "in" / "ranks.html"
+    other = tmp_path / "other.html"
+    if link == "input is a link":
+        other.write_bytes(data)
+        place.symlink_to(other)
+    else:
+        place.write_bytes(data)
+    if link == "hard":
+        other.hardlink_to(place)
+    elif link == "symbolic":
+        other.symlink_to(place)
+    out = {"same": place, "dots": tmp_path / "in" / ".." / "in" / "ranks.html"}.get(link, other)
+    command = [sys.executable, "-m", "unsample", *map(str, _call_of(way, place)), "--html", out]
+    with place.open("rb") as stdin:
+        done = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--html must not be a file that is also read or written, got" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert place.read_bytes() == data
+    assert other.is_symlink() == (link == "symbolic")
+
+
+def test_other_inputs_and_outputs_are_not_written_over_either(run, tmp_path):
+    negatives, seen = tmp_path / "negatives.html", tmp_path / "seen.html"
+    negatives.write_text("user,item\n0,1\n")
+    seen.write_text("user,item\n0,2\n")
+    for out in (negatives, seen):
+        call = ("audit", negatives, "--items", 9, "--exclude", seen, "--html", out)
+        assert "--html must not be a file that is also read" in run(*call)[2]
+    os.mkfifo(tmp_path / "page.html")
+    (tmp_path / "plot.svg").symlink_to(tmp_path / "page.html")
+    outputs = ("--html", tmp_path / "page.html", "--plot", tmp_path / "plot.svg")
+    said = "must not be a file that is also read or written"
+    assert said in run(*SHORT["estimate"], *outputs)[2]
+
+
+def test_no_output_is_put_into_a_folder_that_is_read(run, ranks):
+    """It would be read as a table by the next call."""
+    folder = ranks.parent
+    (folder / "below").mkdir()
+    for page in (folder / "page.html", folder / "below" / ".." / "page.html"):
+        code, out, err = run("estimate", folder, *CALL, "--html", page)
+        assert (code, out) == (2, "")
+        assert "--html must not be where it would be read, got" in err
+    for pattern in (folder / "*", folder / ".." / "**" / "*.ht*", folder / "below" / "p[a-z]ge.*"):
+        page = folder / "below" / "page.html" if "below" in str(pattern) else folder / "page.html"
+        code, out, err = run("estimate", f"{pattern}", *CALL, "--html", page)
+        assert (code, out) == (2, "")
+        assert f"--html must not be where it would be read, got {str(page)!r} in" in err
+    # A folder has the files that its links have.
+    link = folder / "below" / "link"
+    link.symlink_to(folder)
+    for pattern, page in (("link/*", folder / "page.html"), ("../*", link / "page.html")):
+        code, out, err = run("estimate", f"{folder / 'below'}/{pattern}", *CALL, "--html", page)
+        assert (code, out) == (2, "")
+        assert f"--html must not be where it would be read, got {str(page)!r} in" in err
+    link.unlink()
+    assert not (folder / "page.html").exists()
+    # A pattern without ** names no file below its folders.
+    assert run("estimate", folder / "*.csv", *CALL, "--html", folder / "page.html")[0] == 0
+    (folder / "page.html").unlink()
+    assert run("estimate", folder / "*s*", *CALL, "--html", folder / "below" / "s.html")[0] == 0
+    (folder / "below" / "s.html").unlink()
+    assert run("estimate", folder, *CALL, "--html", folder / "_page.html")[0] == 0
+
+
+def test_a_page_beside_its_input_is_replaced_by_the_next(run, ranks):
+    page = ranks.with_suffix(".html")
+    for _ in range(2):
+        assert run("estimate", ranks, *CALL, "--html", page)[0] == 0
+        assert page.read_bytes().startswith(b"<!DOCTYPE html>")
+
+
 @pytest.mark.parametrize(
     ("library", "option"), [("jinja2", "--html=page.html"), ("matplotlib", "--plot=plot.svg")]
 )
 def test_libraries_are_asked_for_before_the_work(run, monkeypatch, tmp_path, library, option):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("unsample.answers.published", lambda *_, **__: pytest.fail("worked before"))
+    monkeypatch.setattr(
+        "unsample.questions.published.ask.published", lambda *_, **__: pytest.fail("worked before")
+    )
     monkeypatch.setitem(sys.modules, library, None)
     code, _, err = run(*SHORT["published"], option)
     assert code == 3
@@ -238,8 +337,7 @@ def test_exit_codes_are_those_of_the_page():
     table = page[page.index("### Exit codes") : page.index("## Python")]
     listed = {int(row.split("|")[1]) for row in table.splitlines() if row[2:3].isdigit()}
     assert {kind.exit_code for kind in _kinds()} | {0, 129, 130, 141, 143} == listed
-    wrong = (errors.InputError, errors.GoneError)
-    assert all(issubclass(kind, wrong) == (kind.exit_code == 2) for kind in _kinds())
+    assert all(issubclass(kind, errors.InputError) == (kind.exit_code == 2) for kind in _kinds())
 
 
 @pytest.mark.parametrize(
@@ -255,7 +353,7 @@ def test_every_kind_of_failure_has_its_exit_code(run, monkeypatch, problem, code
     def fail(*_, **__):
         raise problem
 
-    monkeypatch.setattr("unsample.answers.plan", fail)
+    monkeypatch.setattr("unsample.questions.plan.ask.plan", fail)
     got, out, err = run(*PLAN)
     assert (got, out) == (code, "")
     assert err.strip() == f"unsample: {words}"
@@ -264,7 +362,9 @@ def test_every_kind_of_failure_has_its_exit_code(run, monkeypatch, problem, code
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_end_the_command_in_order_unless_they_are_ignored(run, monkeypatch, number, code):
     outside = signal.signal(number, signal.SIG_DFL)
-    monkeypatch.setattr("unsample.answers.plan", lambda **_: os.kill(os.getpid(), number))
+    monkeypatch.setattr(
+        "unsample.questions.plan.ask.plan", lambda **_: os.kill(os.getpid(), number)
+    )
     try:
         assert run(*PLAN) == (code, "", "")
         signal.signal(number, signal.SIG_IGN)  # as under nohup
@@ -295,7 +395,7 @@ def test_a_result_is_printed_though_its_page_cannot_be_written(run, monkeypatch,
     def full(path, write):
         raise errors.FileError(f"cannot write {str(path)!r}: No space left on device")
 
-    monkeypatch.setattr("unsample.show._html.write_atomically", full)
+    monkeypatch.setattr("unsample.report._html.write_atomically", full)
     code, out, err = run(*PLAN, "--html", tmp_path / "page.html")
     assert code == 2
     assert "ranked in full" in out

@@ -7,16 +7,11 @@ import numpy as np
 import pytest
 
 from unsample import estimators
-from unsample.estimators import (
-    CLOSED_FORM,
-    REGISTRY,
-    DistributionEstimator,
-    Estimator,
-    Observed,
-)
-from unsample.evidence import RankCounts
-from unsample.law import Law
+from unsample.counts import RankCounts
+from unsample.estimators import REGISTRY, DistributionEstimator, Estimator
+from unsample.likelihood import CLOSED_FORM, Observed
 from unsample.metrics import parse_all
+from unsample.sampling import SamplingModel
 
 VARIANTS = [
     *REGISTRY,
@@ -132,7 +127,7 @@ def test_targets_of_known_rank_count_exactly(name, counts, full_ranks):
     """Half the targets ranked in full, half sampled without replacement: each adds its part."""
     estimator = estimators.parse(name)
     known, sampled = full_ranks[:1500], full_ranks[1500:]
-    drawn = Law(400, 30, replacement=False).draw(sampled, rng=1)
+    drawn = SamplingModel(400, 30, replacement=False).draw(sampled, rng=1)
     exact = RankCounts.from_ranks(known, items=400, sampled=399, replacement=False)
     partly = RankCounts.from_ranks(drawn, items=400, sampled=30, replacement=False)
     together = _evaluate(estimator, RankCounts.merge([exact, partly])).values[0]

@@ -93,10 +93,12 @@ def test_files_and_targets_that_are_named_exist(page):
 
 
 def test_places_that_the_architecture_names_are_there():
-    """A place is a file of the package, perhaps with a class or function of it."""
-    places = re.findall(r"`((?:[a-z]+/)?_\w+\.py)(?:: ([\w.]+))?`", PAGES["ARCHITECTURE.md"])
+    """A place is a file of the package, perhaps with a class, function or constant of it."""
+    named = r"`((?:[a-z_]+/)+\w+\.py|_\w+\.py)(?:: ([\w.]+))?`"
+    places = re.findall(named, PAGES["ARCHITECTURE.md"])
     assert len(places) > 10
     for file, names in places:
         text = (ROOT / "src" / "unsample" / file).read_text(encoding="utf-8")
         for name in filter(None, names.split(".")):
-            assert re.search(rf"^ *(?:def|class) {name}\b", text, re.MULTILINE), (file, name)
+            defined = rf"^ *(?:def|class) {name}\b|^{name}(?:: .*)? = "
+            assert re.search(defined, text, re.MULTILINE), (file, name)

@@ -11,15 +11,15 @@ import pytest
 import scipy.optimize
 
 import unsample
-from unsample import Read, estimators
-from unsample.answers._doubts import outside
+from unsample import estimators
 from unsample.bounds import Bounds
+from unsample.counts import RankCounts
 from unsample.designs import DESIGNS
 from unsample.errors import BiasedMethodWarning, InputError, MetricError, UnsampleWarning
 from unsample.estimators import REGISTRY
-from unsample.evidence import RankCounts
-from unsample.law import Law
 from unsample.metrics import parse, parse_all
+from unsample.questions.estimate.diagnostics import outside
+from unsample.sampling import SamplingModel
 
 
 def test_the_naive_metric_is_marked_as_biased(counts):
@@ -53,10 +53,8 @@ def test_exact_has_intervals_and_a_distribution_and_knows_its_ranks(full_ranks):
         ({"metrics": []}, "at least one metric"),
         ({"method": []}, "at least one estimator"),
         ({"method": "recall_map", "metrics": "AP@5"}, "recall_map can give"),
-        ({"kind": "movies"}, "kind must be one of"),
+        ({"protocol": "movies"}, "protocol must be one of"),
         ({"prior": 5}, "must be a Prior"),
-        ({"read": Read(rng="seed")}, "rng"),
-        ({"read": Read(ties="rand")}, "did you mean random"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, words):
@@ -73,9 +71,29 @@ def test_a_method_outside_the_bounds_is_told(counts):
 
 def test_the_interval_comes_of_what_is_stated_or_of_a_prior_in_a_file(counts, full_ranks, tmp_path):
     unsample.Prior.learn([full_ranks, full_ranks[:1500]], items=400).save(tmp_path / "prior.npz")
-    stated = ({}, {"candidates": "unseen"}, {"kind": "graph"}, {"prior": tmp_path / "prior.npz"})
+    stated = [
+        {},
+        {"protocol": "unseen"},
+        {"protocol": "all"},
+        {"prior": tmp_path / "prior.npz"},
+        *({"protocol": protocol} for protocol in ("repeats", "graph")),
+    ]
     found = [unsample.estimate(counts, metrics="NDCG@40", **options) for options in stated]
-    assert len({each["NDCG@40"].interval() for each in found}) == 4
+    assert len({each["NDCG@40"].interval() for each in found}) == len(stated)
+
+
+@pytest.mark.parametrize("protocol", ["sessions", "unsen", ""])
+def test_a_protocol_that_there_is_not_is_refused(protocol):
+    paper, options = {"HR@10": "0.50"}, {"protocol": protocol}
+    design = {"items": 400, "sampled": 30}
+    for call in (
+        lambda: unsample.estimate([1, 2, 3] * 40, **design, **options),
+        lambda: unsample.compare({"A": [1, 2] * 60, "B": [2, 1] * 60}, **design, **options),
+        lambda: unsample.published(paper, users=500, **design, **options),
+        lambda: unsample.plan(items=400, users=500, **options),
+    ):
+        with pytest.raises(InputError, match="protocol must be one of unseen, all, repeats, graph"):
+            call()
 
 
 # -- what is hardly meant is said, and what is nearly right is understood --------------------------
@@ -88,7 +106,11 @@ HUNDRED = {"items": 5000, "sampled": 100}
 @pytest.mark.parametrize(
     ("ranks", "options", "wanted"),
     [
-        (range(1, 100), {"sampled": 99}, "must be less than items .* got 99 draws from 50"),
+        (
+            range(1, 100),
+            {"sampled": 99, "items": [50] * 98 + [5000]},
+            "must be less than items .* got 99 draws from 50",
+        ),
         ([1, 4, 10], {"metrics": "NDCG@51"}, r"K must be at most items = 50 .* got NDCG@51"),
         (UNIFORM, HUNDRED, "none of 3,000 ranks is 101, .* make 100 ranks; give .* 99"),
         (UNIFORM, HUNDRED | {"sampled": 99}, None),
@@ -140,12 +162,12 @@ BILLION = 10**9
 def _drawn(items, sampled, replacement=True):
     rng = np.random.default_rng([items, sampled])
     full = np.ceil(items * rng.beta(0.5, 2.0, size=800)).astype(np.int64).clip(1, items)
-    ranks = Law(items, sampled, replacement).draw(full, rng=rng)
+    ranks = SamplingModel(items, sampled, replacement).draw(full, rng=rng)
     return RankCounts.from_ranks(ranks, items=items, sampled=sampled, replacement=replacement)
 
 
 def _multiplied(design, times):
-    """Return the noise of 20,000 users as if it were the law of many more, which no P(R) fits."""
+    """Return the noise of 20,000 users as if of many more, which no P(R) fits."""
     rng = np.random.default_rng(0)
     full = np.ceil(design.items * rng.beta(0.5, 2.0, 20_000)).astype(np.int64)
     drawn = design.draw(full.clip(1, design.items), rng=rng)
@@ -156,10 +178,12 @@ def _multiplied(design, times):
 EDGES = {
     "n = 2 = N": lambda: RankCounts.from_ranks([1, 1, 2, 1], items=2, sampled=1),
     "n = N without": lambda: _drawn(50, 49, replacement=False),
-    "n = 10 N": lambda: _drawn(12, 119),
+    "n = 10 N of most targets": lambda: RankCounts.merge(
+        [_drawn(12, 119), RankCounts.from_ranks([1], items=200, sampled=119)]
+    ),
     "N = 10^9 without replacement": lambda: _drawn(BILLION, 20, replacement=False),
-    "10^7 users that a P(R) fits by a hair": lambda: _multiplied(Law(1000, 49), 1000),
-    "10^17 users that no P(R) fits": lambda: _multiplied(Law(3000, 19), 10**13),
+    "10^7 users that a P(R) fits by a hair": lambda: _multiplied(SamplingModel(1000, 49), 1000),
+    "10^17 users that no P(R) fits": lambda: _multiplied(SamplingModel(3000, 19), 10**13),
     "one user": lambda: RankCounts.from_ranks([1], items=1000, sampled=99),
     "all last": lambda: RankCounts.from_ranks([100], items=1000, sampled=99, count=[1000]),
     "catalogues from 11 to 10^9": lambda: RankCounts.from_ranks(
@@ -202,15 +226,20 @@ def test_every_method_answers_at_the_edge_with_sane_limits(edge):
         assert "did not converge" not in str(result.warnings)
 
 
-def test_a_model_whose_targets_all_come_first_may_be_perfect():
-    """No curve of the bank is so steep, nothing varies, and only bounds say how good it may be."""
+@pytest.mark.filterwarnings("ignore:these sampled ranks are unlike")
+def test_a_model_whose_targets_all_come_first_is_good_and_may_be_nearly_perfect():
+    """No curve of the corpus is so steep, and nothing varies."""
     for items, users in ((1000, 60), (3706, 6040), (100_000, 10**5)):
         counts = RankCounts.from_ranks([1], items=items, sampled=99, count=[users])
-        with pytest.warns(UnsampleWarning, match="unlike those of the data sets"):
-            result = unsample.estimate(counts, metrics=["Recall@1", "NDCG@10"])
+        result = unsample.estimate(counts, metrics=["Recall@1", "NDCG@10", "Recall@1000"])
         for entry in result.values():
-            assert entry.source == "bounds"
-            assert entry.interval()[1] == 1.0
+            low, high = entry.interval()
+            assert entry.source == "prior"
+            assert entry.bounds()[1] == 1.0
+            assert 0.0 <= low <= entry.value <= high <= 1.0
+            assert low < high or entry.metric.k == items
+        assert result["NDCG@10"].interval()[1] > 0.8
+        assert result["Recall@1000"].value > 0.9
 
 
 @pytest.mark.filterwarnings("ignore:these sampled ranks are unlike")
@@ -239,7 +268,7 @@ def test_a_program_near_the_border_ends():
         32, 31, 28, 23, 33, 28, 33, 40, 54, 49, 49, 68, 68, 47, 57, 52, 47, 36, 31, 28, 14, 14, 3,
         9, 8, 4, 3, 2, 2, 0, 0,
     ]  # fmt: skip
-    counts = RankCounts.from_histogram(histogram, Law(3706, 50))
+    counts = RankCounts.from_histogram(histogram, SamplingModel(3706, 50))
     low, high = Bounds.of(counts, [20]).of_metric(parse("Recall@20"))
     assert low == 0.0
     assert high == pytest.approx(0.35, abs=0.2)
@@ -254,10 +283,11 @@ def test_comparisons_at_the_edge_are_finite_and_in_order(first, second):
     result = unsample.compare(models, items=1000, sampled=99, metrics=METRICS)
     for pair in result.differences:
         assert -1 <= pair.low <= pair.value <= pair.high <= 1
-        assert pair.chance is None or 0 <= pair.chance <= 1
+        assert pair.probability is None or 0 <= pair.probability <= 1
         if first == second:
             assert (pair.value, pair.winner) == (0.0, None)
-            assert pair.chance is None or pair.chance == pytest.approx(0.5)
+            # Each model has draws of its own of what no sample shows.
+            assert pair.probability is None or pair.probability == pytest.approx(0.5, abs=0.03)
     json.dumps(result.to_dict(), allow_nan=False)
 
 

@@ -5,11 +5,12 @@ import pytest
 
 from tests import reference
 from unsample import estimators
+from unsample.counts import RankCounts
 from unsample.errors import DesignError, InputError, MethodError, RankError
-from unsample.estimators import CLOSED_FORM, MLE, Fit, Observed, RecallMap
-from unsample.evidence import RankCounts
-from unsample.law import Law
+from unsample.estimators import MLE, Fit, RecallMap
+from unsample.likelihood import CLOSED_FORM, Observed
 from unsample.metrics import parse_all
+from unsample.sampling import SamplingModel
 
 NAMES = ("Recall", "NDCG", "AP")
 CUTOFFS = (1, 5, 14, 40)
@@ -18,7 +19,7 @@ CUTOFFS = (1, 5, 14, 40)
 @pytest.fixture(scope="module", params=[True, False], ids=["binomial", "hypergeometric"])
 def setting(request):
     """Return a design, a histogram of sampled ranks, and P(r | R) of every rank."""
-    design = Law(400, 30, replacement=request.param)
+    design = SamplingModel(400, 30, replacement=request.param)
     rng = np.random.default_rng(8)
     ranks = np.ceil(400 * rng.beta(0.5, 2, size=3000)).astype(int).clip(1)
     histogram = np.bincount(design.draw(ranks, rng=rng), minlength=32)[1:]
@@ -99,12 +100,12 @@ def test_corrected_metrics(setting):
             assert value == pytest.approx(expected, rel=5e-3, abs=1e-9), (method, name, k)
 
 
-def test_recall_map_is_exact_on_its_own_law():
+def test_recall_map_is_exact_on_its_own_distribution():
     """Under theta ~ Beta(a, 1) the mapping returns the true recall at every f(k)."""
-    design, a = Law(10_001, 50), 0.5
+    design, a = SamplingModel(10_001, 50), 0.5
     theta = (np.arange(10_000) + 0.5) / 10_000
-    law = theta ** (a - 1)
-    histogram = (law / law.sum()) @ reference.matrix(design)[:-1]
+    distribution = theta ** (a - 1)
+    histogram = (distribution / distribution.sum()) @ reference.matrix(design)[:-1]
     counts = RankCounts.from_histogram(np.round(histogram * 10**9).astype(int), design)
     mapping = RecallMap(a=a)
     for k in (1, 5, 20):
@@ -112,7 +113,7 @@ def test_recall_map_is_exact_on_its_own_law():
         metrics = parse_all([f"Recall@{cutoff}"])
         value = mapping.evaluate(Observed.prepare(counts), metrics).values[0, 0]
         assert value == pytest.approx((cutoff / 10_001) ** a, rel=0.03)
-    uniform = RecallMap(a=1.0).mapping(Law(1001, 10))
+    uniform = RecallMap(a=1.0).mapping(SamplingModel(1001, 10))
     assert np.allclose(uniform, 1001 * np.arange(1, 12) / 11)
 
 
@@ -147,10 +148,10 @@ def test_pools_compare_a_histogram_with_its_expectation():
     r, ranks = np.arange(1, 6), np.arange(1, 31)
     assert large == pytest.approx(np.array([[0.5, 0, 0.25, 0, 0]]))
     # Beyond the catalogue of 20, a rank acts as its last one, where every draw beats the target.
-    by_20 = Law(20, 4).pmf(r[:, None], np.minimum(ranks, 20))
-    by_30 = Law(30, 4).pmf(r[:, None], ranks)
+    by_20 = SamplingModel(20, 4).pmf(r[:, None], np.minimum(ranks, 20))
+    by_30 = SamplingModel(30, 4).pmf(r[:, None], ranks)
     assert matrix == pytest.approx((by_20 + 2 * by_30) / 3, abs=1e-12)
-    # Ranges that touch, overlap or lie in each other have the chances of their ranks.
+    # Ranges that touch, overlap or lie in each other have the probabilities of their ranks.
     low, high = np.array([[1, 1], [1, 3], [3, 3], [4, 5]]).T
     wide, shares = observed.pool(4, low, high, observed.grid)
     assert shares == pytest.approx(np.array([[0.5, 0, 0.25, 0]]))
@@ -186,7 +187,7 @@ def test_bad_methods_are_refused(method, words):
 
 def test_histograms_that_cannot_be_are_refused():
     """Of 3 items, 1000 draws give the target rank 1, about 501, or 1001; rank 2 is out of reach."""
-    counts = RankCounts.from_ranges([1, 2, 501], [1, 2, 501], [5, 1, 4], Law(3, 1000))
+    counts = RankCounts.from_ranges([1, 2, 501], [1, 2, 501], [5, 1, 4], SamplingModel(3, 1000))
     # One histogram that holds it is enough.
     observed = Observed.prepare(counts, histograms=np.array([[5.0, 0.0, 5.0], [5.0, 1.0, 4.0]]))
     with pytest.raises(RankError, match=r"got 2 among 1001 where 1000 of 3 items are sampled"):

@@ -85,6 +85,47 @@ def test_bad_places_are_named_before_any_work(tmp_path, name, says):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def _saved_counts(path):
+    unsample.RankCounts.from_ranks([1, 2, 9], items=100, sampled=9).save(path)
+
+
+def _saved_prior(path):
+    unsample.Prior.learn([np.arange(1, 90)] * 2, items=400).save(path)
+
+
+def _checkpoint(path):
+    unsample.evaluate(
+        lambda users, items: -items.astype(float), (np.arange(60), np.arange(60)), items=60,
+        design="fixed", budget=60 * 21, run=unsample.Run(checkpoint=path), metrics="NDCG@10",
+    )  # fmt: skip
+
+
+#: What writes archives into a path.
+SAVERS = [_saved_counts, _saved_prior, _checkpoint]
+
+
+@pytest.mark.parametrize("save", SAVERS)
+def test_an_archive_is_written_over_by_its_own_kind_alone(tmp_path, save):
+    """Ranks of users, counts, priors and checkpoints are all read from files in .npz."""
+    path = tmp_path / "file.npz"
+    save(path)
+    save(path)
+    np.savez(path, rank=np.arange(1, 9))
+    ranks = path.read_bytes()
+    with pytest.raises(FileError, match=r"must (be new, or|belong to this).*file\.npz.* path|name"):
+        save(path)
+    assert path.read_bytes() == ranks
+    for other in SAVERS:
+        if other is not save:
+            path.unlink()
+            other(path)
+            with pytest.raises(FileError):
+                save(path)
+    with pytest.raises(FileError, match=r"must end in \.npz, got .*file\.csv"):
+        save(tmp_path / "file.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["file.npz"]
+
+
 def test_a_checkpoint_that_cannot_be_written_is_found_out_at_once(tmp_path):
     asked = []
 

@@ -16,13 +16,15 @@ import pytest
 from scipy import stats
 
 import unsample
-from unsample.answers import estimate_counts
-from unsample.bounds import Bounds, DirectMean, MeanError, holm
-from unsample.estimators import REGISTRY, Observed, parse
-from unsample.evidence import ItemCounts, ModelCounts, RankCounts, Targets
-from unsample.law import Law
+from unsample.bounds import Bounds, DirectMean, MeanError
+from unsample.counts import ItemCounts, ModelCounts, RankCounts, Targets
+from unsample.estimators import REGISTRY, parse
+from unsample.likelihood import Observed
 from unsample.metrics import AP, AUC, MR, NDCG, Recall, parse_all
-from unsample.prior import History, Posterior, Prior, shipped
+from unsample.posterior import Cloud, History, Prior, joint_draws, shipped
+from unsample.questions.estimate.ask import estimate_counts
+from unsample.sampling import SamplingModel
+from unsample.uncertainty import holm
 
 GOLDEN = Path(__file__).with_name("golden.json")
 METRICS = parse_all(["Recall@1", "NDCG@5", "AP@20", "Recall@100", "MRR", "AUC"])
@@ -41,23 +43,25 @@ def _histogram(sampled, targets, spread, dip=0):
     """Return counts of sampled ranks whose global ranks are like those of a recommender."""
     place = (np.arange(targets) + 0.5) / targets
     ranks = np.clip(np.exp(spread * -np.log1p(-place)) + dip, 1, ITEMS)
-    expected = Law(ITEMS, sampled).pmf(np.arange(1, sampled + 2)[:, None], ranks).sum(axis=1)
+    expected = (
+        SamplingModel(ITEMS, sampled).pmf(np.arange(1, sampled + 2)[:, None], ranks).sum(axis=1)
+    )
     return np.rint(expected + 0.3 * np.sin(np.arange(sampled + 1)))
 
 
 def _one_design():
-    return RankCounts.from_histogram(_histogram(40, 900, 1.6), Law(ITEMS, 40))
+    return RankCounts.from_histogram(_histogram(40, 900, 1.6), SamplingModel(ITEMS, 40))
 
 
 def _items_kept():
-    return RankCounts.from_histogram(_histogram(40, 900, 1.4, dip=25), Law(ITEMS, 40))
+    return RankCounts.from_histogram(_histogram(40, 900, 1.4, dip=25), SamplingModel(ITEMS, 40))
 
 
 def _several_designs():
     """Return ranks of two sample sizes and two catalogues, some of them known."""
     parts = [
         RankCounts.from_histogram(
-            _histogram(sampled, targets, 1.3), Law(items, sampled, replacement=False)
+            _histogram(sampled, targets, 1.3), SamplingModel(items, sampled, replacement=False)
         )
         for items, sampled, targets in ((ITEMS, 40, 500), (ITEMS, 15, 200), (900, 40, 120))
     ]
@@ -76,7 +80,7 @@ def _by_method(method, make, *, tilts=(1.0,)):
 
 def _automatic(make, candidates):
     """Return the values of `auto`, whose numbers follow the prior, and all their limits."""
-    result = estimate_counts(make(), metrics=METRICS, candidates=candidates)
+    result = estimate_counts(make(), metrics=METRICS, protocol=candidates)
     rows = [(entry.value, *entry.interval(), *entry.bounds()) for entry in result.entries]
     return np.transpose(rows).tolist()
 
@@ -91,8 +95,8 @@ def _ranks(spread, shift=0.0, size=USERS, items=ITEMS):
     """Return global and sampled ranks that look drawn, and are the same on every machine."""
     place = (np.arange(1, size + 1) * 0.618034 + shift) % 1.0
     full = np.clip(np.exp(spread * -np.log1p(-place)), 1, items).astype(np.int64)
-    chance = (np.arange(1, size + 1) * 0.7548777 + shift) % 1.0
-    drawn = stats.binom.ppf(chance, SAMPLED, (full - 1) / (items - 1))
+    probability = (np.arange(1, size + 1) * 0.7548777 + shift) % 1.0
+    drawn = stats.binom.ppf(probability, SAMPLED, (full - 1) / (items - 1))
     return full, 1 + drawn.astype(np.int64)
 
 
@@ -102,19 +106,33 @@ def _models():
     return ModelCounts.of_targets({name: Targets(each, **design) for name, each in ranks.items()})
 
 
-def _compared(law):
-    """Return all that is read off a law of models."""
-    a, b = law.names[:2]
-    found = [law.value(a), *law.interval(a), *law.interval(b, 0.8), law.chance(a, b)]
-    difference = law.difference(a, b)
-    return [*found, *difference.interval(), *difference.interval(0.5), *law.best().values()]
+def _read_off(draws):
+    """Return the median and two ends of some draws of a number."""
+    return np.quantile(draws, [0.5, 0.025, 0.9]).tolist()
 
 
 def _several_models():
-    posterior = Posterior.of(_models(), shipped(), candidates="all")
-    laws = [posterior.law("NDCG@10"), posterior.law("Recall@100", population=False)]
-    runs = laws[0].averaged({"A": ("a", "b"), "B": ("c", "d")})
-    return [number for law in (*laws, runs) for number in _compared(law)]
+    """Return what is read off the joint draws of models on the same users."""
+    models, metrics = _models(), [NDCG @ 10, Recall @ 100]
+    clouds = {name: Cloud.of(counts, shipped(), protocol="all") for name, counts in models.items()}
+    found = []
+    for caution in (1.0, 1.42):
+        draws = joint_draws(clouds, metrics, between=models.between, caution=caution)
+        for each in draws.values():
+            found += [*_read_off(each[:, 0]), *_read_off(each[:, 0] - each[:, 1])]
+            found += (each == each.max(axis=1, keepdims=True)).mean(axis=0).tolist()
+    runs = unsample.compare(
+        {"A": [_ranks(2.0)[1], _ranks(2.1)[1]], "B": [_ranks(2.2)[1], _ranks(2.3)[1]]},
+        items=ITEMS,
+        sampled=SAMPLED,
+        protocol="all",
+        metrics=["NDCG@10", "AUC"],
+    )
+    for pair in runs.differences:
+        found += [pair.value, pair.low, pair.high, *pair.interval(0.5), pair.probability]
+    for row in runs.standings:
+        found += [row.value, row.low, row.high, row.probability]
+    return found
 
 
 def _several_targets():
@@ -122,7 +140,7 @@ def _several_targets():
     ranks, users = _ranks(2.0)[1], np.arange(USERS) // 3
     found = []
     for kind in (None, "graph"):
-        result = unsample.estimate(ranks, items=ITEMS, sampled=SAMPLED, users=users, kind=kind,
+        result = unsample.estimate(ranks, items=ITEMS, sampled=SAMPLED, users=users, protocol=kind,
                                    metrics=["NDCG@10", "Recall@50", "AUC"])  # fmt: skip
         for entry in result.entries:
             found += [*entry.interval(), *entry.interval(population=False), *entry.bounds()]
@@ -139,26 +157,28 @@ def _shared_items():
         beats.sum(axis=1) + 1, items=ITEMS, sampled=SAMPLED, replacement=False
     )
     counts = replace(counts, shared=ItemCounts.from_outcomes(beats, items=items))
-    posterior = Posterior.joined(
-        dict.fromkeys("ab", Posterior.of(counts, shipped(), kind="unseen")), {}
-    )
-    law = posterior.law("Recall@100")
+    cloud = Cloud.of(counts, shipped(), protocol="unseen")
     bounds, direct = Bounds.of(counts, [100]), DirectMean.of(AUC(), counts)
-    found = [posterior.fitted[0][0].freedom, posterior.fitted[0][0].chance]
-    found += [*law.users.ravel(), *bounds.of_metric(Recall @ 100), *bounds.of_metric(AUC())]
+    found = [*cloud.metric("Recall@100").interval(), cloud.fitted.discrepancy]
+    found += [*bounds.of_metric(Recall @ 100), *bounds.of_metric(AUC())]
     return [*found, direct.value, direct.error(), direct.error(population=False)]
 
 
 def _sizes():
-    """Catalogues of three sizes, each with its own curve and its own bounds."""
+    """Catalogues of three sizes share coefficients; each has its own bounds."""
     parts = [
         RankCounts.from_ranks(_ranks(spread, items=items)[1], items=items, sampled=SAMPLED)
         for items, spread in ((ITEMS, 1.5), (10 * ITEMS, 2.5), (100 * ITEMS, 3.5))
     ]
     counts = RankCounts.merge(parts)
-    law = Posterior.of(counts, shipped()).law("NDCG@10")
+    cloud = Cloud.of(counts, shipped())
     bounds = Bounds.of(counts, [10])
-    found = [*law.interval(), *bounds.of_metric(NDCG @ 10), *bounds.of_metric(NDCG @ 10, 0.99)]
+    found = [
+        *cloud.metric("NDCG@10").interval(),
+        *cloud.metric("NDCG@10", population=False).interval(),
+        *bounds.of_metric(NDCG @ 10),
+        *bounds.of_metric(NDCG @ 10, 0.99),
+    ]
     direct = DirectMean.of(MR(), counts)
     return [*found, direct.value, direct.error(), *direct.bounds(0.9)]
 
@@ -182,7 +202,7 @@ def _learned():
     found = [end for each in learned for end in (each.between.trace(), each.within.trace())]
     counts = _models()["a"]
     for known in (prior, own):
-        found += Posterior.of(counts, known, kind="unseen").law("NDCG@10").interval()
+        found += Cloud.of(counts, known, protocol="unseen").metric("NDCG@10").interval()
     return found
 
 
@@ -193,7 +213,7 @@ def _means():
     for values, metric in ((full <= 3, Recall @ 3), (1.0 / full, AP()), (full * 1.0, MR())):
         for size in (4, 40, USERS):
             error = MeanError.of(values[:size] * 1.0, np.ones(size), metric)
-            found += [error.population, error.freedom, *error.interval(values[:size].mean(), 0.9)]
+            found += [error.population, error.df, *error.interval(values[:size].mean(), 0.9)]
     rare = np.where(np.arange(USERS) < 4, 1.0 / full, 1.0)
     error = MeanError.of(rare, np.ones(USERS), AP())
     return [*found, *error.interval(rare.mean(), 0.95), *holm([0.01, 0.04, 0.02])]

@@ -20,7 +20,7 @@ from unsample.lab import datasets
 from unsample.lab.datasets import (
     Interactions,
     _load,
-    _registry,
+    _records,
     leave_random_out,
     standard_split,
 )
@@ -40,14 +40,14 @@ def own_folders(monkeypatch, tmp_path):
 
 def believe(monkeypatch, folder: Path) -> None:
     """Let the files of a folder be the data sets, with their own checksums."""
-    tables = _registry._tables()
+    tables = _records._tables()
     for name, table in tables.items():
         for path in (folder / name).rglob("*.*"):
             file = table["files"].get(path.name.removesuffix(".xz").removesuffix(".gz"))
             if file is not None:
                 with open_plain(path) as stream:
                     file["checksum"] = f"sha256:{hashlib.sha256(stream.read()).hexdigest()}"
-    monkeypatch.setattr(_registry, "_tables", lambda: tables)
+    monkeypatch.setattr(_records, "_tables", lambda: tables)
     monkeypatch.setenv("UNSAMPLE_DATA", str(folder))
 
 
@@ -61,7 +61,7 @@ def slices(monkeypatch):
 
 @pytest.mark.parametrize("name", datasets.names())
 def test_every_record_is_whole(name):
-    record = _registry.record(name)
+    record = _records.record(name)
     assert record.sources[0].complete
     assert all(source.complete != bool(source.note) for source in record.sources)
     for file in record.files.values():
@@ -160,7 +160,7 @@ def serve(monkeypatch, tmp_path):
         table = dict.fromkeys(("users", "items", "interactions"), 3_000)
         table["sources"] = [{"files": ["users.dat"]}]
         table["files"] = {"users.dat": known | changes}
-        monkeypatch.setattr(_registry, "_tables", lambda: {"toy": table})
+        monkeypatch.setattr(_records, "_tables", lambda: {"toy": table})
         return tmp_path / "toy" / "users.dat"
 
     return serve

@@ -13,7 +13,7 @@ from unsample.lab.datasets import load_ranks
 from unsample.lab.paper import SCHEMA, Cell
 from unsample.lab.paper._cells import compute_cell
 from unsample.lab.paper._exhibits import METRICS
-from unsample.law import draw_sampled_ranks
+from unsample.sampling import draw_sampled_ranks
 
 CHOSEN = {"datasets": ("ml-1m", "pinterest-20"), "repeats": 3}
 
@@ -173,3 +173,13 @@ def test_the_command_runs_and_says_where_results_are(run, finished, tmp_path, mo
     assert b"<svg" in plot.read_bytes()
     assert content["rows"]["accuracy"] == 360
     assert content["settings"]["repeats"] == asked[0]["repeats"] == 3
+
+
+@pytest.mark.parametrize("name", ["settings.json", "accuracy.csv"])
+def test_files_of_others_are_not_written_over(run, tmp_path, name):
+    (tmp_path / name).write_text('{"theme": "dark"}')
+    code, out, err = run("reproduce", "--dataset=ml-1m", "--out", tmp_path)
+    assert (code, out) == (2, "")
+    assert "out must be a new or empty folder, or one of an earlier reproduction" in err
+    assert (tmp_path / name).read_text() == '{"theme": "dark"}'
+    assert len([*tmp_path.iterdir()]) == 1

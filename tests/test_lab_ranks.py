@@ -1,4 +1,4 @@
-"""Ranks: those that ship with the package, the bank of all, those trained here, the command."""
+"""Ranks: those that ship with the package, the corpus of all, those trained here, the command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.synthetic import synthetic
 from unsample.errors import FileError, InputError, MissingExtraError
 from unsample.lab import _train, datasets
-from unsample.lab.bank import Bank, RankSet, load_bank, read_folder
+from unsample.lab.corpus import Corpus, RankSet, load_corpus, read_folder
 from unsample.lab.datasets import load_ranks, names
 from unsample.metrics import NDCG, parse_all
 
@@ -48,12 +48,12 @@ def test_unknown_ranks_are_refused(tmp_path):
         load_ranks("ml-1m", "ease", folder=tmp_path)
 
 
-# -- the bank -------------------------------------------------------------------------------------
+# -- the corpus -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("candidates", ["unseen", "all"])
 def test_histograms_have_the_metrics_of_the_ranks(candidates):
-    one = load_bank().select(dataset="ml-1m", model="ease", candidates=candidates).sets[0]
+    one = load_corpus().select(dataset="ml-1m", model="ease", candidates=candidates).sets[0]
     ranks = load_ranks("ml-1m", "ease", candidates=candidates).ranks
     for metric in parse_all(["NDCG@1", "NDCG@10", "Recall@50"]):
         found, exact = (metric.weights(each, one.items).mean() for each in (one.ranks(), ranks))
@@ -65,17 +65,17 @@ def test_a_folder_of_full_ranks_is_added(tmp_path):
     repeat = np.arange(400) < 100
     about = {"items": 500, "n_seen": np.zeros(400, dtype=int), "repeat": repeat}
     np.savez(tmp_path / "shop.npz", **about, knn_1=ranks[0], knn_0=ranks[1])
-    load_bank().add(read_folder(tmp_path)).save(tmp_path / "own.npz")
-    bank = Bank.load(tmp_path / "own.npz")
-    assert len(bank) == len(load_bank()) + 2
-    kept, unseen = bank.select(dataset="shop").sets
+    load_corpus().add(read_folder(tmp_path)).save(tmp_path / "own.npz")
+    corpus = Corpus.load(tmp_path / "own.npz")
+    assert len(corpus) == len(load_corpus()) + 2
+    kept, unseen = corpus.select(dataset="shop").sets
     assert (kept.kind, unseen.kind, kept.family) == ("repeats", "unseen", "shop")
     assert (kept.targets, unseen.targets) == (400, 300)
     assert kept.counts[:128].tolist() == np.bincount(ranks[1], minlength=200)[1:129].tolist()
     with pytest.raises(FileError, match=r"NAME\.npz"):
         read_folder(tmp_path / "none")
     with pytest.raises(FileError, match="must hold unsample rank bank 2"):
-        Bank.load(tmp_path / "shop.npz")
+        Corpus.load(tmp_path / "shop.npz")
 
 
 def test_ranks_among_smaller_catalogues_are_moved_to_the_mean_size():
@@ -110,6 +110,17 @@ def test_trained_ranks_of_several_models_stand_in_one_file(lab, tmp_path, monkey
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match="neural"):
         lab("train", "ml-1m", "neumf")
+
+
+def test_what_is_no_file_of_trained_ranks_is_kept_and_said_before_training(lab, tmp_path):
+    path = tmp_path / "ml-1m.npz"
+    np.savez(path, rank=np.arange(1, 9))
+    before = path.read_bytes()
+    with pytest.raises(FileError, match="must hold exact ranks of recommenders"):
+        lab("train", "ml-1m", "ease", "--out", tmp_path)
+    with pytest.raises(FileError, match="must be new, or a file that was saved here before"):
+        load_corpus().save(path)
+    assert path.read_bytes() == before
 
 
 def test_data_sets_are_listed_and_fetched(lab, monkeypatch, tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unsample.designs import exact_ranks
 from unsample.errors import InputError
 from unsample.lab.datasets import Interactions
 from unsample.lab.recommenders import (
@@ -15,6 +14,7 @@ from unsample.lab.recommenders import (
     NeuMF,
     create,
 )
+from unsample.scoring import exact_ranks
 
 USERS, ITEMS, BLOCKS = 60, 40, 4
 
@@ -86,7 +86,8 @@ class TestContract:
         assert (scores[:, -1:] < scores[:, :-1]).any(axis=1).all()
 
     def test_scores_can_be_ranked(self, name, fitted, world):
-        ranks = exact_ranks(fitted[name], ([0, 1], [0, 1]), items=ITEMS, exclude=world.matrix())
+        scorer = fitted[name].scorer()
+        ranks = exact_ranks(scorer, ([0, 1], [0, 1]), items=ITEMS, exclude=world.matrix())
         assert ((ranks.ranks >= 1) & (ranks.ranks <= ranks.items)).all()
         for key, value in fitted[name].hyperparameters.items():
             assert f"{key}={value!r}" in repr(fitted[name])

@@ -19,8 +19,8 @@ from tests.libraries import ONE_TARGET, SECTIONS, SEVERAL, need_library, recbole
 from unsample import adapters
 from unsample.adapters import INSTALL, lenskit, pykeen, recbole, trec
 from unsample.adapters._install import require
-from unsample.errors import FileError, InputError, MissingExtraError
-from unsample.evidence import RankCounts
+from unsample.counts import RankCounts
+from unsample.errors import FileError, InputError, MissingExtraError, UnsampleWarning
 
 HOME = Path(__file__).parents[1]
 PAGE = (HOME / "docs" / "libraries.md").read_text(encoding="utf-8")
@@ -147,6 +147,31 @@ def test_recbole_targets_are_ranked_among_what_was_drawn_for_their_user():
     left = task["items"] - np.diff(task["exclude"].indptr)[user]
     assert np.array_equal(found.items[order], left)
     assert found.counts.several
+
+
+@foreign
+@pytest.mark.parametrize("seed", range(3))
+def test_recbole_defaults_with_several_targets_a_user_are_estimated(seed, recwarn):
+    """Its default split and metrics: lists grow with the number of targets of a user."""
+    need_library("recbole")
+    default = {"RS": [0.8, 0.1, 0.1]}
+    trainer, model, train, loader = recbole_objects("BPR", "uni100", default, seed=seed)
+    trainer.fit(train, saved=False, verbose=False)
+    plain, *_, full = recbole_objects("BPR", "full", default, seed=seed)
+    plain.model = model
+    theirs = plain.evaluate(full, load_best_model=False)
+    recwarn.clear()
+    found = recbole.watch(trainer).evaluate(loader, load_best_model=False)
+    assert [each for each in recwarn if issubclass(each.category, UnsampleWarning)] == []
+    assert trainer.full_catalogue.warnings == ()
+    sizes = np.unique(recbole.targets(model, loader).sampled)
+    assert len(sizes) > 3
+    names = [name for name in theirs if name.endswith("@10")]  # its default cutoff
+    assert len(names) == 6
+    for name in names:
+        low, high = found[f"{name}_low"], found[f"{name}_high"]
+        assert low <= theirs[name] <= high
+        assert high - low < 0.75
 
 
 @foreign

@@ -1,3 +1,5 @@
+"""Metrics: names and how they are read, means over bins of ranks, and what is refused."""
+
 import pickle
 
 import numpy as np
@@ -9,7 +11,7 @@ import unsample
 from unsample import metrics
 from unsample._checks import as_index
 from unsample.errors import MetricError
-from unsample.law import RankDistribution, RankGrid, bin_starts, bin_weights
+from unsample.sampling import RankDistribution, RankGrid, bin_starts, bin_weights
 
 FAMILIES = list(metrics.REGISTRY.values())
 AT_K = [family for family in FAMILIES if not family.whole]

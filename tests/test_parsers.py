@@ -17,10 +17,10 @@ from tests.readers import read_counts, read_targets
 from unsample import estimators, metrics
 from unsample._checks import check_integer, check_real
 from unsample.adapters import trec
-from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
+from unsample.counts import RankCounts
 from unsample.errors import InputError, MethodError, UnsampleError, UnsampleWarning
-from unsample.evidence import RankCounts
+from unsample.questions.published.paper_numbers import read_numbers
 
 ITEMS, SAMPLED = 100, 9
 QRELS = {"q1": {"d1": 1}, "q2": {"d5": 2}}
@@ -146,7 +146,7 @@ def test_methods_and_metrics_of_any_words_are_made_or_refused(name, parameter, f
 def test_printed_numbers_are_read_or_refused(number, percent):
     try:
         given_numbers = named([f"HR@10={number}"], "a number", "METRIC=VALUE")
-        read_numbers(given_numbers, sampled=99, users=6040, percent=percent)
+        read_numbers(given_numbers, sampled=99, percent=percent)
     except UnsampleError as problem:
         assert str(problem)  # noqa: PT017 - some are read
 

@@ -1,4 +1,4 @@
-"""The prior and its posterior: against brute force and planted laws, kinds, learning, files."""
+"""The prior: against brute force, kinds and components, learning, files."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from functools import cache
 import numpy as np
 import pytest
 
+from unsample.counts import RankCounts
 from unsample.errors import FileError, InputError
-from unsample.evidence import RankCounts
 from unsample.lab import load_ranks
-from unsample.law import Law, bin_weights, draw_sampled_ranks
-from unsample.metrics import parse, parse_all
-from unsample.prior import Law as PosteriorLaw
-from unsample.prior import Posterior, Prior, shipped
-from unsample.prior._seen import _condensed_ranges
-from unsample.prior._shapes import shapes_on
+from unsample.likelihood import CondensedCells
+from unsample.likelihood._condensed_cells import _condensed_ranges
+from unsample.metrics import Metric, parse, parse_all
+from unsample.posterior import Cloud, Prior, shipped
+from unsample.posterior._basis import shapes_on
+from unsample.posterior._components import SCALES, components_of
+from unsample.posterior._modes import fits_of, strata_to_fit
+from unsample.sampling import SamplingModel, bin_weights
 
 METRICS = parse_all(["NDCG@5", "Recall@5", "Recall@1"])
 ITEMS, SAMPLED = 2000, 99
@@ -29,18 +31,18 @@ def real() -> RankCounts:
 
 
 def seen(ranks: np.ndarray, items: int, sampled: int, *, rng: int = 0) -> RankCounts:
-    drawn = Law(items, sampled).draw(ranks, rng=rng)
+    drawn = SamplingModel(items, sampled).draw(ranks, rng=rng)
     return RankCounts.from_ranks(drawn, items=items, sampled=sampled)
 
 
 def ranks_like(items: int, size: int, slope: float, seed: int = 0) -> np.ndarray:
-    places = np.arange(1, items + 1)
-    mass = places**-slope
-    return np.random.default_rng(seed).choice(places, size, p=mass / mass.sum())
+    ranks = np.arange(1, items + 1)
+    mass = ranks**-slope
+    return np.random.default_rng(seed).choice(ranks, size, p=mass / mass.sum())
 
 
-def _width(law: PosteriorLaw) -> float:
-    low, high = law.interval()
+def _width(cloud: Cloud, metric: Metric) -> float:
+    low, high = cloud.metric(metric).interval()
     return float(np.log(high / low))
 
 
@@ -52,75 +54,115 @@ def zipf(size: int, rng: np.random.Generator) -> np.ndarray:
 # -- against brute force --------------------------------------------------------------------------
 
 
-def test_the_posterior_is_that_of_weighted_curves() -> None:
-    """Curves drawn from the prior, weighted by their likelihood, have these moments."""
+def test_modes_are_where_weighted_curves_have_their_mass() -> None:
+    """Curves drawn from one component, weighted by their likelihood, have this value and width."""
     rng = np.random.default_rng(3)
     counts = seen(zipf(80, rng), ITEMS, SAMPLED, rng=3)
-    prior = shipped().calibrated(dict.fromkeys(shipped().learned, (1.0, 1.0)))
-    found = Posterior.of(counts, prior, kind="unseen")
-    law = found.law("Recall@50", population=False)
-    learned, stratum = prior.learned["unseen"], found.seen[0].strata[0]
-    drawn = learned.mean + rng.standard_normal((60_000, len(learned.mean))) @ learned.root
+    cells = CondensedCells.of(counts)
+    (component, *_) = components_of(shipped().learned["unseen"], "unseen")
+    (fit,) = fits_of(cells, [component])
+    (mode,), (stratum,) = fit.modes, cells.strata
+    (fitted,) = strata_to_fit(cells)
+    drawn = component.mean + rng.standard_normal((60_000, len(component.mean))) @ component.root
     exponent = drawn @ shapes_on(stratum.grid).T + np.log(stratum.grid.width)
     mass = np.exp(exponent - exponent.max(axis=1, keepdims=True))
     mass /= mass.sum(axis=1, keepdims=True)
-    mixture = mass @ stratum.likelihood.T
-    fit = 80 * (np.log(mixture) @ stratum.shares)
-    weight = np.exp(fit - fit.max())
+    logs = fitted.targets * (np.log(mass @ fitted.likelihood.T) @ fitted.shares)
+    weight = np.exp(logs - logs.max())
+    evidence = float(np.log(weight.mean()) + logs.max())
     weight /= weight.sum()
     assert 1.0 / (weight**2).sum() > 200
-    metric = bin_weights(parse("Recall@50"), stratum.grid, ITEMS)
-    given = mass * ((stratum.shares / mixture) @ stratum.likelihood)
-    logs = np.log(given @ metric)
-    mean = float(weight @ logs)
-    variance = float(weight @ (logs - mean) ** 2)
-    open_variance = float(law.users[0, 0] + law.prior[0, 0]) - variance
-    assert law.mean[0] == pytest.approx(mean, abs=0.3 * np.sqrt(variance))
-    # What is left is what the cells leave open of these users' own ranks.
-    cells = stratum.likelihood * (weight @ mass)
-    first = cells @ metric / cells.sum(axis=1)
-    second = cells @ metric**2 / cells.sum(axis=1)
-    expected = float(stratum.shares @ (second - first**2)) / 80 / np.exp(2 * mean)
-    assert open_variance == pytest.approx(expected, abs=0.35 * (variance + expected))
-
-
-def test_exact_ranks_leave_nothing_open() -> None:
-    ranks = zipf(500, np.random.default_rng(9))
-    counts = RankCounts.from_ranks(ranks, items=ITEMS, sampled=ITEMS - 1, replacement=False)
-    found = Posterior.of(counts, shipped(), kind="unseen")
-    low, high = found.law("Recall@100", population=False).interval()
-    share = float((ranks <= 100).mean())
-    assert low == pytest.approx(share, rel=2e-3)
-    assert high == pytest.approx(share, rel=2e-3)
-    low, high = found.law("Recall@100").interval()
-    assert (high - low) / 2 == pytest.approx(1.96 * np.sqrt(share * (1 - share) / 500), rel=0.1)
+    assert mode.log_evidence == pytest.approx(evidence, abs=0.3)
+    curves = (
+        mode.coefficients
+        + rng.standard_normal((4000, len(component.mean))) @ np.linalg.cholesky(mode.inverse).T
+    )
+    near = mode.masses(curves)
+    for name in ("Recall@50", "NDCG@10"):
+        of_metric = bin_weights(parse(name), stratum.grid, ITEMS)
+        expected = np.log(mass @ of_metric)
+        mean = float(weight @ expected)
+        error = float(np.sqrt(weight @ (expected - mean) ** 2))
+        found = np.log(near @ of_metric)
+        assert found.mean() == pytest.approx(mean, abs=0.3 * error)
+        assert found.std() == pytest.approx(error, rel=0.25)
 
 
 # -- kinds, sizes, and whether it fits ------------------------------------------------------------
 
 
+def _kinds(counts: RankCounts, prior: Prior, protocol: str) -> tuple[str, ...]:
+    return Cloud.of(counts, prior, protocol=protocol).fitted.kinds
+
+
 def test_kinds_are_told_apart_by_what_is_stated():
     counts = seen(ranks_like(1000, 2000, 0.8), 1000, 50)
-    assert Posterior.of(counts, shipped(), candidates="unseen").kinds == ("unseen",)
-    assert set(Posterior.of(counts, shipped(), candidates="all").kinds) == {"all", "repeats"}
-    assert Posterior.of(counts, shipped(), kind="graph").kinds == ("graph",)
+    assert _kinds(counts, shipped(), "unseen") == ("unseen",)
+    assert set(_kinds(counts, shipped(), "all")) == {"all", "repeats"}
+    assert _kinds(counts, shipped(), "graph") == ("graph",)
+    assert _kinds(counts, shipped().only("all"), "all") == ("all",)
     with pytest.raises(InputError, match="kind must be"):
-        Posterior.of(counts, shipped(), kind="sessions")
+        shipped().only("sessions")
 
 
-def test_data_unlike_the_bank_get_bounds() -> None:
-    full = load_ranks("ml-1m", "ease", candidates="unseen")
-    items = int(np.max(full.items))
-    ranks = full.ranks.astype(np.int64).copy()
-    ranks[: int(0.4 * len(ranks))] = 61
-    drawn = draw_sampled_ranks(ranks, items=items, sampled=SAMPLED, rng=0)
-    strange = RankCounts.from_ranks(drawn, items=items, sampled=SAMPLED)
-    few = RankCounts.from_ranks(drawn[:40], items=items, sampled=SAMPLED)
-    sources = [
-        Posterior.of(each, shipped(), candidates="unseen").law("NDCG@10").sources[0]
-        for each in (real(), strange, few)
+def test_kinds_are_mixed_by_their_evidence_and_within_a_kind_components_are():
+    fitted = Cloud.of(real(), shipped(), protocol="all").fitted
+    logs = np.array([fit.log_evidence for fit in fitted.components])
+    kinds = np.array([fit.component.kind for fit in fitted.components])
+    of_kind = {kind: np.logaddexp.reduce(logs[kinds == kind]) for kind in ("all", "repeats")}
+    # Evidence makes a kind less likely by the factor exp(2), and by no more.
+    behind = {kind: max(each - max(of_kind.values()), -2.0) for kind, each in of_kind.items()}
+    weight = {"all": 0.55 * np.exp(behind["all"]), "repeats": 0.45 * np.exp(behind["repeats"])}
+    for kind, each in weight.items():
+        found = fitted.weights[kinds == kind]
+        assert found.sum() == pytest.approx(each / sum(weight.values()), rel=1e-9)
+        ratios = np.log(found / found.sum())
+        assert ratios == pytest.approx(logs[kinds == kind] - of_kind[kind], abs=1e-9)
+    assert fitted.weights.sum() == pytest.approx(1.0)
+    with pytest.raises(InputError, match="protocol must be one of graph, got 'repeats'"):
+        shipped().only("graph").possible("repeats")
+
+
+@pytest.mark.parametrize("kind", ["unseen", "all", "repeats", "graph"])
+def test_components_are_distributions_with_the_prior_weights_of_one(kind):
+    found = components_of(shipped().learned[kind], kind)
+    assert [each.scale for each in found if each.top == "smooth"] == list(SCALES)
+    assert sum(each.prior_weight for each in found) == pytest.approx(1.0)
+    for each in found:
+        for root in (each.root, each.common, each.own, each.error_root):
+            assert root == pytest.approx(root.T, abs=1e-9)
+        both = each.common @ each.common + each.own @ each.own
+        assert each.error_root @ each.error_root == pytest.approx(both, abs=1e-9)
+
+
+def test_unusual_data_have_larger_scales():
+    """A curve that the prior hardly allows is given to components of a larger scale."""
+    usual = Cloud.of(real(), shipped(), protocol="unseen").fitted
+    ranks = ranks_like(2000, 20_000, 0.9)
+    ranks[:8000] = 40
+    odd = Cloud.of(seen(ranks, 2000, 99), shipped(), protocol="unseen").fitted
+    mean_scale = [
+        sum(
+            weight * fit.component.scale
+            for weight, fit in zip(each.weights, each.components, strict=True)
+        )
+        for each in (usual, odd)
     ]
-    assert sources == ["prior", "bounds", "bounds"]
+    assert mean_scale[0] < 1.5 < mean_scale[1]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "possible"),
+    [
+        (None, ("unseen", "all", "repeats")),
+        ("unseen", ("unseen",)),
+        ("all", ("all", "repeats")),
+        ("repeats", ("repeats",)),
+        ("graph", ("graph",)),
+    ],
+)
+def test_a_protocol_leaves_these_kinds(protocol, possible):
+    assert shipped().possible(protocol) == possible
 
 
 @pytest.mark.parametrize("n", [3, 31, 3000])
@@ -144,14 +186,14 @@ def test_a_history_of_ones_own_makes_the_next_model_surer():
     ranks = [ranks_like(3000, 8000, 1.25, seed=at) for at in range(4)]
     own = Prior.learn(ranks[:3], items=3000)
     counts = seen(ranks[3], 3000, 20)
-    plain, better = (
-        [Posterior.of(counts, prior, kind="unseen").law(metric) for metric in METRICS]
-        for prior in (shipped(), own)
-    )
-    truth = [metric.weights(ranks[3], 3000).mean() for metric in METRICS]
-    errors = np.log([[law.value() for law in laws] for laws in (plain, better)] / np.array(truth))
-    assert all(_width(a) > _width(b) for a, b in zip(plain, better, strict=True))
-    assert np.abs(errors).max() < 0.1
+    plain, better = (Cloud.of(counts, prior, protocol="unseen") for prior in (shipped(), own))
+    for metric in METRICS:
+        truth = metric.weights(ranks[3], 3000).mean()
+        assert _width(plain, metric) > _width(better, metric)
+        for cloud in (plain, better):
+            assert abs(np.log(cloud.metric(metric).value / truth)) < 0.1
+        low, high = better.metric(metric).interval()
+        assert low < truth < high
     with pytest.raises(InputError, match="items must be"):
         Prior.learn(ranks[:3], items=[3000])
     with pytest.raises(InputError, match="at least one"):
@@ -163,10 +205,12 @@ def test_a_prior_reads_back_as_it_was_written(tmp_path):
     shipped().save(path)
     counts = seen(ranks_like(400, 300, 0.7), 400, 20)
     one, two = (
-        Posterior.of(counts, prior).law("NDCG@5").value() for prior in (shipped(), Prior.load(path))
+        Cloud.of(counts, prior).metric("NDCG@5").value for prior in (shipped(), Prior.load(path))
     )
     assert one == pytest.approx(two, rel=1e-6)
     assert Prior.load(path).note == shipped().note
+    for kind, learned in shipped().learned.items():
+        assert Prior.load(path).learned[kind].factors == learned.factors
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(FileError):
         Prior.load(path)

@@ -4,20 +4,19 @@ import importlib.util
 import inspect
 import json
 import pickle
-import re
 import warnings
 from collections.abc import Mapping
-from functools import partial
-from operator import attrgetter
 
+import numpy as np
 import pytest
 
 import unsample
 from tests import pages
-from unsample._gone import GONE
-from unsample.answers import Estimates, Result
-from unsample.errors import GoneError, InputError, UnsampleWarning
-from unsample.evidence import RankCounts
+from unsample.counts import RankCounts
+from unsample.errors import InputError, UnsampleWarning
+from unsample.questions.estimate.ask import estimate_counts
+from unsample.questions.estimate.result import Estimates
+from unsample.report import Result
 from unsample.tables import Asked, read_counts
 
 BACKENDS = [name for name in ("polars", "pandas", "pyarrow") if importlib.util.find_spec(name)]
@@ -54,7 +53,7 @@ def test_every_result_keeps_the_contract(kind):
             assert copy.interval(0.8) == entry.interval(0.8)
             assert entry.resolved == ((high - low) / 2 <= 0.25 * entry.value)
             assert f"[{low:.4f} .. {high:.4f}]" in str(entry)
-    assert len(packed) < 1_000_000
+    assert len(packed) < 3_000_000
     assert [each for each in NOT_INSIDE if each in packed.decode("latin1")] == []
 
 
@@ -94,14 +93,16 @@ def test_no_kind_of_result_escapes():
     def below(kind):
         return {kind}.union(*map(below, kind.__subclasses__()))
 
-    kinds = {kind for kind in below(Result) if kind.__module__.startswith("unsample.answers")}
+    for name in unsample.__all__:  # which loads them all
+        getattr(unsample, name)
+    kinds = {kind for kind in below(Result) if kind.__module__.startswith("unsample.questions")}
     whole = {kind for kind in kinds if not inspect.isabstract(kind)}
     assert {type(pages.result(kind)) for kind in KINDS} == whole
 
 
 def test_json_has_the_promised_fields():
     data = pages.result("methods").to_dict()
-    first = ["items", "sampled", "users", "targets", "estimates", "warnings", "candidates"]
+    first = ["items", "sampled", "users", "targets", "estimates", "warnings", "level", "protocol"]
     assert list(data) == [*first, "filtered", "negatives"]
     assert (data["items"], data["sampled"], data["users"]) == (400, 30, 1500)
     assert [(row["metric"], row["method"]) for row in data["estimates"]][2:5] == [
@@ -114,72 +115,87 @@ def test_json_has_the_promised_fields():
 
 
 def test_warnings_of_every_front_door_stand_in_its_result():
-    few = pages.sampled_ranks()[:20]
+    some = pages.sampled_ranks()[:200]
     design = {"items": pages.ITEMS, "sampled": pages.SAMPLED}
-    options = design | {"metrics": "Recall@2"}
-    with pytest.warns(UnsampleWarning, match="20 users are few") as caught:
-        result = unsample.estimate(few, **options)
+    options = design | {"metrics": "Recall@500"}
+    with pytest.warns(UnsampleWarning, match="K must be at most items") as caught:
+        result = unsample.estimate(some, **options)
     assert tuple(str(note.message) for note in caught) == result.warnings
-    assert [note.name for note in result.notes] == ["few users"]
+    assert [note.name for note in result.notes] == ["beyond"]
     with pytest.warns(UnsampleWarning) as caught:
-        both = unsample.compare({"A": few, "B": few}, **options)
+        both = unsample.compare({"A": some, "B": some}, **options)
     # What holds for both models is said once.
     assert tuple(str(note.message) for note in caught) == both.warnings == result.warnings
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        counts = RankCounts.from_ranks(few, **design)
-        quiet = unsample.answers.estimate_counts(counts, metrics="Recall@2")
+        counts = RankCounts.from_ranks(some, **design)
+        quiet = estimate_counts(counts, metrics="Recall@500")
     assert quiet.warnings == result.warnings
 
 
 def test_the_surface_is_what_it_was():
     assert unsample.__all__ == sorted(unsample.__all__)
     assert set(unsample.__all__) == {
-        "Across", "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Prior", "Published",
-        "RankCounts", "Read", "Run", "adapters", "audit", "compare", "designs", "errors",
-        "estimate", "estimators", "evaluate", "exact", "lab", "metrics", "plan", "published",
-        "sampled_ranks", "sql",
+        "Across", "Audit", "Comparison", "Estimates", "Evaluation", "Leaderboard", "Negatives",
+        "Plan", "Prior", "Published", "RankCounts", "Read", "Run", "adapters", "audit", "compare",
+        "designs", "errors", "estimate", "estimators", "evaluate", "exact", "metrics", "plan",
+        "published", "report", "sampled_ranks", "scoring", "sql",
     }  # fmt: skip
-    for name in (*unsample.__all__, "bounds", "law"):
+    for name in (*unsample.__all__, "bounds", "lab", "sampling"):
         assert getattr(unsample, name) is not None
     assert set(dir(unsample)) >= set(unsample.__all__)
     with pytest.raises(AttributeError, match="nothing"):
         _ = unsample.nothing
 
 
-# -- what went says what to use instead -----------------------------------------------------------
+@pytest.mark.parametrize(
+    "module", ["", ".adapters", ".designs", ".errors", ".lab", ".metrics", ".questions", ".report"]
+)
+@pytest.mark.parametrize("name", ["Shape", "Adaptive", "retrieval", "nothing", "__wrapped__"])
+def test_whether_a_module_has_a_name_can_be_asked(module, name):
+    assert not hasattr(importlib.import_module(f"unsample{module}"), name)
 
 
-def _attribute(key):
-    module, _, name = key.rpartition(".")
-    getattr(importlib.import_module(module), name)
+def test_an_unknown_argument_is_a_type_error():
+    for function in (unsample.estimate, unsample.compare, unsample.evaluate, unsample.plan):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'shape'"):
+            function(shape="smooth")
 
 
-def _argument(key):
-    function, _, rest = key.partition("(")
-    attrgetter(function)(unsample.answers)([1], **{rest.removesuffix("=)"): None})
+def test_a_column_that_would_weigh_rows_is_not_passed_over():
+    for column in ("weight", "count"):
+        with pytest.raises(InputError, match=f"a row for each target, got a column '{column}'"):
+            unsample.estimate({"rank": [1], column: [2]}, items=9, sampled=3)
 
 
-def _value(key):
-    argument, _, value = key.partition("=")
-    call = {
-        "design": partial(unsample.evaluate, ([[1.0]], [[1.0], [2.0]]), ([0], [0]), items=2),
-        "metrics": partial(unsample.estimate, [1], items=9, sampled=3),
-        "method": partial(unsample.estimate, [1], items=9, sampled=3),
-        "columns": lambda columns: read_counts({"rank": [1], columns: [2]}, Asked(9, 3)),
-        "rows": lambda rows: read_counts({"rank": [1]}, Asked(read=unsample.Read(rows=rows))),
-    }[argument]
-    call(**{argument: value.strip("'")})
+# -- warnings -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", GONE)
-def test_what_went_says_what_to_use_instead(key, run):
-    said = f"{key} went with version 0.3; {GONE[key]}"
-    if key.startswith("unsample "):
-        code, out, err = run(*key.split()[1:])
-        assert (code, out) == (2, "")
-        assert said in " ".join(err.split())
-        return
-    use = _attribute if key.startswith("unsample.") else _value
-    with pytest.raises(GoneError, match=re.escape(said)):
-        (_argument if key.endswith("=)") else use)(key)
+def _warned_calls():
+    """Return calls that warn, each on one line."""
+    few, design = [1, 2, 3, 30] * 10, {"items": 31, "sampled": 30}
+    table = {"rank": few, "model": ["a", "b"] * 20}
+    beyond = {"items": 9, "metrics": "Recall@10"}
+    scores = np.arange(81.0).reshape(9, 9)
+    paper = {"HR@50": 0.001, "HR@51": 0.9}
+    of_paper = {"items": 3706, "sampled": 99, "users": 6040}
+    return {
+        "estimate": lambda: unsample.estimate(few, method="naive", **design),
+        "dict": lambda: unsample.estimate({"a": few}, method="naive", **design),
+        "table": lambda: unsample.estimate(table, **design),
+        "counts": lambda: read_counts(table, Asked(31, 30)),
+        "compare": lambda: unsample.compare({"a": few, "b": [31] * 40}, **design),
+        "exact": lambda: unsample.exact([1, 9], **beyond),
+        "evaluate": lambda: unsample.evaluate(scores, ([0, 1], [2, 3]), **beyond),
+        "published": lambda: unsample.published(paper, **of_paper),
+    }
+
+
+@pytest.mark.parametrize("name", _warned_calls())
+def test_a_warning_points_at_the_line_of_the_user(name):
+    call = _warned_calls()[name]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    where = {(each.filename, each.lineno) for each in caught}
+    assert where == {(__file__, call.__code__.co_firstlineno)}

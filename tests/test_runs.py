@@ -9,15 +9,17 @@ from scipy.special import ndtr
 from scipy.stats import norm, t
 
 import unsample
-from tests.test_one_law import contradictions
-from unsample.answers import _across
+from tests.contradictions import contradictions
 from unsample.errors import InputError, MetricError, UnsampleWarning
-from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse
-from unsample.prior import CAUTION, Law, cautious, runs_apart, with_runs
+from unsample.posterior import CAUTION, DataSet, FixedNumbers
+from unsample.questions.compare import data_sets as _across
+from unsample.questions.compare.joint import ModelDraws
+from unsample.questions.compare.repeated import spread_of, with_spread
+from unsample.sampling import draw_sampled_ranks
 
 ITEMS, SAMPLED, USERS = 1000, 99, 400
-DESIGN = {"items": ITEMS, "sampled": SAMPLED, "candidates": "unseen"}
+DESIGN = {"items": ITEMS, "sampled": SAMPLED, "protocol": "unseen"}
 METRICS = ["NDCG@10", "Recall@100", "AUC"]
 
 
@@ -48,62 +50,63 @@ def test_the_value_is_the_mean_of_the_runs(result):
     assert result.runs == {"A": 3, "B": 2}
 
 
-def _slow_end(parts, end):
-    """Return the root of the sum of squared ends."""
-    return math.sqrt(sum(square * t.ppf(end, nu) ** 2 for square, nu in parts))
-
-
-def test_parts_of_a_law_add_up_by_their_squared_ends():
-    for parts in ([(0.3, 1.0)], [(0.01, 2.0), (0.2, 4.0)], [(1.0, 9.0), (1e-6, 1.0)]):
-        scale, nu = with_runs(0.5, 5000.0, parts)
-        for end in (0.95, 0.995):
-            expected = _slow_end([(0.25, 5000.0), *parts], end)
-            assert math.isclose(scale * t.ppf(end, nu), expected, rel_tol=2e-3)
-    assert with_runs(0.5, 7.0, [(0.0, 1.0)]) == (0.5, 7.0)
-    scale, nu = with_runs(0.0, 7.0, [(4.0, 3.0)])
-    assert math.isclose(scale, 2.0, rel_tol=1e-4)
-    assert math.isclose(nu, 3.0, rel_tol=1e-3)
-
-
-def test_the_spread_of_runs_counts_beyond_what_users_explain():
-    users = np.array([[0.04, 0.03, 0.02], [0.03, 0.05, 0.01], [0.02, 0.01, 0.06]])
-    values = np.array([1.0, 1.3, 0.7])
-    alone = 0.05 - 0.02  # the mean variance, less the mean covariance
+def test_the_spread_of_runs_counts_beyond_what_their_own_errors_explain():
+    rng = np.random.default_rng(0)
+    values, common = np.array([1.0, 1.3, 0.7]), rng.normal(size=(4000, 1))
+    draws = values + 0.3 * common + 0.2 * rng.normal(size=(4000, 3))
+    # By hand: half the variance of the difference of two runs, over all pairs.
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    alone = np.mean([(draws[:, i] - draws[:, j]).var() / 2.0 for i, j in pairs])
+    assert math.isclose(alone, 0.04, rel_tol=0.05)
     few = (t.ppf(0.975, 2) / norm.ppf(0.975)) ** 2
-    square, nu = runs_apart(values, users)
+    square, nu = spread_of(values, draws)
     assert nu == 2.0
     assert math.isclose(square, (values.var(ddof=1) - alone / few) / 3, rel_tol=1e-6)
-    assert runs_apart(np.ones(3), users) == (0.0, 2.0)
-    assert runs_apart(np.ones(1), users[:1, :1]) == (0.0, 1.0)
-    square, nu = cautious(1.0, 2.0)
-    assert math.isclose(math.sqrt(square) * t.ppf(0.95, nu), t.ppf(0.975, 2), rel_tol=1e-9)
+    assert spread_of(np.ones(3), draws) == (0.0, 2.0)
+    assert spread_of(np.ones(1), draws[:, :1]) == (0.0, 1.0)
 
 
-def test_the_law_of_models_is_that_of_a_slow_mean_of_runs():
+@pytest.mark.parametrize("runs", [2, 3, 10])
+def test_spread_adds_a_t_variable_and_a_wider_one_in_comparisons(runs):
+    normals, df = FixedNumbers(draws=20_000).normals(2), runs - 1.0
+    square = 0.04
+    alone = with_spread(np.zeros(20_000), (square, df), normals[:, 0], caution=False)
+    for end in (0.1, 0.9, 0.95, 0.975):
+        assert math.isclose(np.quantile(alone, end), 0.2 * t.ppf(end, df), rel_tol=0.06)
+    compared = with_spread(np.zeros(20_000), (square, df), normals[:, 0], caution=True)
+    assert math.isclose(np.quantile(compared, 0.95), 0.2 * t.ppf(0.975, df), rel_tol=0.06)
+    # It is independent of what else is open.
+    both = with_spread(0.3 * normals[:, 1], (square, 50.0), normals[:, 0], caution=False)
+    assert math.isclose(both.var(), 0.09 + 0.04 * 50 / 48, rel_tol=0.05)
+    assert with_spread(alone, (0.0, 1.0), normals[:, 0], caution=True) is alone
+
+
+def test_the_distribution_of_models_is_that_of_the_mean_of_their_runs():
     rng = np.random.default_rng(0)
-    root = rng.normal(size=(5, 5)) / 20
-    users, common = root @ root.T, np.full((5, 5), 0.004)
-    law = Law(
-        tuple("abcde"), np.log([0.2, 0.22, 0.21, 0.1, 0.12]), common, np.full(5, 0.001), users,
-        np.ones(5),
-    )  # fmt: skip
-    models = law.averaged({"A": "abc", "B": "de"})
-    assert np.allclose(np.exp(models.mean), [0.21, 0.11])
-    # By hand: the mean is moved by each run in proportion to its value.
-    drawn = rng.multivariate_normal(np.zeros(5), users, size=200_000)
-    values = np.exp(law.mean) * (1 + 0.01 * drawn)
-    moved = np.log([values[:, :3].mean(axis=1), values[:, 3:].mean(axis=1)])
-    assert np.allclose(np.cov(moved) / 1e-4, models.users, rtol=0.05, atol=1e-4)
-    # What the prior leaves open is common to all models, or to all runs of one.
-    assert np.allclose(models.common, 0.004)
-    assert np.allclose(models.own, 0.001)
+    values = np.array([0.2, 0.22, 0.21, 0.1, 0.12])
+    draws = values + rng.multivariate_normal(np.zeros(5), 1e-5 * np.eye(5) + 1e-5, size=4096)
+    runs = ModelDraws(tuple("abcde"), values, draws=draws, plain=draws)
+    models = runs.averaged({"A": list("abc"), "B": list("de")}, data_set=DataSet())
+    assert models.names == ("A", "B")
+    assert models.values == pytest.approx([0.21, 0.11])
+    for name, held in (("A", slice(0, 3)), ("B", slice(3, 5))):
+        own = models.own(name)
+        square, df = spread_of(values[held], draws[:, held])
+        error = draws[:, held].mean(axis=1).std()
+        low, high = own.interval(0.9)
+        # At least as wide as either part alone, and less than both one after the other.
+        parts = [norm.ppf(0.95) * error, t.ppf(0.95, df) * math.sqrt(square)]
+        assert max(parts) < (high - low) / 2.0 < sum(parts)
+    pair = models.difference("A", "B")
+    assert math.isclose(pair.value, 0.1, rel_tol=1e-9)
+    assert np.ptp(pair.interval(0.9)) > np.ptp(models.own("B").interval(0.9))
 
 
 def test_one_run_of_each_is_what_it_was():
     lists = unsample.compare({"A": [RUNS["A"][0]], "B": [RUNS["B"][0]]}, **DESIGN)
     plain = unsample.compare({"A": RUNS["A"][0], "B": RUNS["B"][0]}, **DESIGN)
     assert lists.to_json() == plain.to_json()
-    assert "training chance is not in it" in str(plain)
+    assert "variation between trainings is not in it" in str(plain)
     with pytest.warns(UnsampleWarning, match="^B has one run: how far another training would move"):
         found = unsample.compare({"A": RUNS["A"], "B": RUNS["B"][0]}, **DESIGN)
     assert [note.name for note in found.notes] == ["one run"]
@@ -111,14 +114,23 @@ def test_one_run_of_each_is_what_it_was():
     assert found.estimates["B"]["NDCG@10"].interval() == alone.interval()
 
 
-def test_runs_widen_the_intervals_and_chances_agree_with_them(result):
+def test_runs_widen_the_intervals_and_probabilities_agree_with_them(result):
     assert "2 to 3 runs of each, a run of 400 users" in str(result).splitlines()[0]
-    assert "training chance" not in str(result)
+    assert "training probability" not in str(result)
     assert contradictions(result) == []
-    for metric in METRICS:
-        pooled, same = np.concatenate(RUNS["A"]), np.tile(np.arange(USERS), len(RUNS["A"]))
-        narrow = unsample.estimate(pooled, users=same, metrics=metric, **DESIGN)[metric]
-        assert np.ptp(result.estimates["A"][metric].interval()) > np.ptp(narrow.interval())
+    same = unsample.compare({name: [runs[0]] * 3 for name, runs in RUNS.items()}, **DESIGN)
+    alike = unsample.compare({name: [runs[0]] for name, runs in RUNS.items()}, **DESIGN)
+    assert contradictions(same) == []
+    for metric in ("NDCG@10", "Recall@10"):
+        for name in RUNS:
+            # Runs without any spread are as one run, but for the own part of the errors of each.
+            thrice, once = (found.estimates[name][metric] for found in (same, alike))
+            assert thrice.value == pytest.approx(once.value)
+            assert np.ptp(thrice.interval()) < 1.05 * np.ptp(once.interval())
+    for name, runs in RUNS.items():
+        alone = [unsample.estimate(each, metrics="Recall@100", **DESIGN) for each in runs]
+        widest = max(np.ptp(each["Recall@100"].interval()) for each in alone)
+        assert np.ptp(result.estimates[name]["Recall@100"].interval()) > widest
 
 
 def test_tables_and_files_hold_runs_too(tmp_path, run, result):
@@ -135,7 +147,8 @@ def test_tables_and_files_hold_runs_too(tmp_path, run, result):
     assert found.runs == result.runs
     assert found.rows() == [pytest.approx(row) for row in result.rows()]
     # A column that names the models holds no runs.
-    assert unsample.compare(columns, by="seed", **options).runs == {"1": 1, "2": 1, "3": 1}
+    with pytest.warns(UnsampleWarning, match="column 'model' .* take the rows of one at a time"):
+        assert unsample.compare(columns, by="seed", **options).runs == {"1": 1, "2": 1, "3": 1}
     # Files of one name are runs.
     words = []
     for name, runs in RUNS.items():
@@ -143,7 +156,7 @@ def test_tables_and_files_hold_runs_too(tmp_path, run, result):
             path = tmp_path / f"{len(words)}.csv"
             path.write_text("rank\n" + "\n".join(map(str, ranks)), encoding="utf-8")
             words.append(f"{name}={path}")
-    design = ["--items", 1000, "--sampled", 99, "--candidates", "unseen", "-m", "NDCG@10"]
+    design = ["--items", 1000, "--sampled", 99, "--protocol", "unseen", "-m", "NDCG@10"]
     code, out, err = run("compare", *words, *design, "--json")
     assert code == 0, err
     low = json.loads(out)["differences"][0]["low"]
@@ -183,7 +196,7 @@ def _rows():
 
 
 ROWS = _rows()
-OPTIONS = {"metrics": TWO, "candidates": "unseen", "across": "dataset"}
+OPTIONS = {"metrics": TWO, "protocol": "unseen", "across": "dataset"}
 
 
 def _only(chosen):
@@ -199,62 +212,43 @@ def over():
     return unsample.compare(ROWS, **OPTIONS)
 
 
-def _slow_mean(over, metric, models, signs, *, like, two):
-    """Return value and ends of a sum of means, summed pair by pair of data sets."""
-    count, values, prior, users = len(over.whole), [], [], []
-    for name in over.whole:
-        held = over.comparisons[name]
-        posteriors = {m: held.estimates[m][metric].posterior for m in models}
-        asked = unsample.tables.Asked(by="model")
-        pairs = unsample.tables.read_counts(SETS[name], asked, pair=True).between
-        between = {pair: each for pair, each in pairs.items() if {*pair} <= {*models}}
-        law = unsample.prior.Posterior.joined(posteriors, between).law(metric)
-        value = np.exp(law.mean)
-        values.append(sum(s * v for s, v in zip(signs, value, strict=True)))
-        total = [0.0, 0.0]
-        for i, a in enumerate(signs):
-            for j, b in enumerate(signs):
-                weight = a * b * value[i] * value[j]
-                total[0] += weight * law.prior[i, j] * 5 / 3
-                total[1] += weight * law.users[i, j]
-        prior.append(total[0])
-        users.append(total[1])
-    share = _across.IN_COMMON["unseen"][two]
-    together = [
-        [(1.0 if d == e else share) * math.sqrt(prior[d] * prior[e]) for e in range(count)]
-        for d in range(count)
-    ]
-    part = sum(map(sum, together)) / count**2
-    chance = sum(users) / count**2 * (CAUTION if two else 1.0)
-    total = part + chance
-    freedom = 4.0 + (total / max(part, 0.01 * total)) ** 2
-    scale = math.sqrt(total * (freedom - 2) / freedom)
-    parts = [(scale**2, freedom)]
-    if like:
-        found = runs_apart(np.array(values), np.array(together) + np.diag(users))
-        parts.append(cautious(*found) if two else found)
-    end = 0.95 if two else 0.975
-    return float(np.mean(values)), _slow_end(parts, end)
+def _half(ends):
+    return float(np.ptp(ends)) / 2.0
 
 
-@pytest.mark.parametrize("like", [False, True])
-def test_means_and_differences_are_those_of_a_slow_sum(over, like):
+def test_means_over_data_sets_are_between_independent_and_equal_errors(over):
+    count = len(over.whole)
     for metric in TWO:
         for row in (row for row in over.standings if row.metric == metric):
-            value, reach = _slow_mean(over, metric, [row.model], [1.0], like=like, two=False)
-            assert math.isclose(row.value, value, rel_tol=1e-6)
-            high = row.like_high if like else row.high
-            assert math.isclose(min(value + reach, 1.0), high, rel_tol=5e-3)
+            entries = [over.comparisons[name].estimates[row.model][metric] for name in over.whole]
+            assert math.isclose(row.value, np.mean([each.value for each in entries]), rel_tol=1e-9)
+            halves = np.array([_half(each.interval()) for each in entries])
+            independent, equal = math.sqrt((halves**2).sum()) / count, halves.mean()
+            assert 0.85 * independent < _half((row.low, row.high)) < equal
         for a, b in (("A", "B"), ("A", "C"), ("B", "C")):
-            pair = over.difference(a, b, metric, like=like)
-            value, reach = _slow_mean(over, metric, [a, b], [1.0, -1.0], like=like, two=True)
-            assert math.isclose(pair.value, value, rel_tol=1e-6)
-            assert math.isclose(pair.high - pair.value, reach, rel_tol=5e-3)
+            pairs = [over.comparisons[name].difference(a, b, metric) for name in over.whole]
+            pair = over.difference(a, b, metric, like=False)
+            assert math.isclose(pair.value, np.mean([each.value for each in pairs]), rel_tol=1e-9)
+            halves = np.array([_half(each.interval(0.9)) for each in pairs])
+            independent, equal = math.sqrt((halves**2).sum()) / count, halves.mean()
+            assert 0.85 * independent < _half(pair.interval(0.9)) < equal
+
+
+def test_errors_in_common_widen_means_over_data_sets(over, monkeypatch):
+    widths = []
+    for share in (0.0, 0.4, 1.0):
+        monkeypatch.setattr(_across, "IN_COMMON", {"unseen": (share, share)})
+        found = unsample.compare(ROWS, **OPTIONS)
+        (row,) = (each for each in found.standings if (each.model, each.metric) == ("A", "NDCG@10"))
+        widths.append(row.high - row.low)
+        # On each data set nothing changes.
+        assert found.comparisons["tiny"].to_dict() == over.comparisons["tiny"].to_dict()
+    assert widths[0] < 0.99 * widths[1] < 0.98 * widths[2]
 
 
 def test_means_over_data_sets_agree_with_each_other(over):
     for pair in (*over.like, *over.differences):
-        assert (pair.low > 0, pair.high < 0) == (pair.chance > 0.95, pair.chance < 0.05)
+        assert (pair.low > 0, pair.high < 0) == (pair.probability > 0.95, pair.probability < 0.05)
         means = {row.model: row.value for row in over.standings if row.metric == pair.metric}
         assert math.isclose(pair.value, means[pair.a] - means[pair.b], abs_tol=1e-12)
     for metric in TWO:
@@ -265,38 +259,138 @@ def test_means_over_data_sets_agree_with_each_other(over):
             assert row.like_low <= row.low <= row.value <= row.high <= row.like_high
             assert 1 <= row.place_low <= row.place <= row.place_high <= 3
             others = [name for name in "ABC" if name != row.model]
-            beats = [over.difference(row.model, o, metric, like=False).chance for o in others]
-            assert row.chance <= min(beats) + 1e-12
+            beats = [over.difference(row.model, o, metric, like=False).probability for o in others]
+            assert row.probability <= min(beats) + 1e-12
 
 
-def test_places_are_those_of_a_normal_law():
+def test_ranks_of_models_are_those_of_a_normal_distribution():
     values = np.array([[0.3, 0.2], [0.3, 0.31]])
-    users = np.stack([np.diag([0.01, 0.01])] * 2)
-    about = (parse("NDCG@10"), ("A", "B"))
-    found = _across.AcrossLaw(*about, values, np.zeros((2, 2, 2)), users, (0.0, 0.0))
+    numbers = FixedNumbers()
+    apart = np.stack([numbers.normals(2, stream=each) for each in (1, 2)])
+    error = 0.1 * math.sqrt(CAUTION)
+    found = _across.MeansOverDataSets(
+        parse("NDCG@10"),
+        ("A", "B"),
+        values=values,
+        draws=values[:, None] + error * apart,
+        plain=values[:, None] + 0.1 * apart,
+    )
     rows = {row.model: row for row in found.standings(0.95)}
-    error = math.sqrt(2 * 0.01 * CAUTION)
-    expected = ndtr(0.1 / error) + ndtr(-0.01 / error)
+    of_two = math.sqrt(2.0) * error
+    expected = ndtr(0.1 / of_two) + ndtr(-0.01 / of_two)
     assert math.isclose(rows["A"].best_on, expected, abs_tol=0.02)
     assert math.isclose(rows["A"].place, 2 - expected / 2, abs_tol=0.01)
+    # The mean of two errors, and the difference of two means.
+    assert math.isclose(
+        _half((rows["A"].low, rows["A"].high)), 1.96 * 0.1 / math.sqrt(2), rel_tol=0.03
+    )
+    pair = found.difference("A", "B", like=False)
+    assert math.isclose(_half(pair.interval(0.9)), 1.645 * error, rel_tol=0.03)
+    assert math.isclose(pair.probability_above(0.0), ndtr(0.045 / error), abs_tol=0.01)
 
 
 def test_every_form_gives_the_same_and_each_data_set_is_compared_as_it_is_alone(
     over, tmp_path, run
 ):
     for name, rows in SETS.items():
-        alone = unsample.compare(rows, metrics=TWO, candidates="unseen")
+        alone = unsample.compare(rows, metrics=TWO, protocol="unseen")
         assert alone.to_dict() == over.comparisons[name].to_dict()
     assert unsample.compare(SETS, **OPTIONS).to_dict() == over.to_dict()
     path = tmp_path / "all.csv"
-    lines = [ROWS, *zip(*(values.tolist() for values in ROWS.values()), strict=True)]
-    path.write_text("\n".join(",".join(map(str, line)) for line in lines))
-    words = ["compare", path, "--across", "dataset", "--candidates", "unseen"]
+    _write(path)
+    words = ["compare", path, "--across", "dataset", "--protocol", "unseen"]
     code, out, _ = run(*words, "-m", ",".join(TWO), "--json")
     assert (code, json.loads(out)) == (0, json.loads(over.to_json()))
-    code, _, err = run(*words, "--baseline", "A", "--fail-if-worse", "NDCG@10")
-    assert code == 2
-    assert "--across must be left out with --fail-if-worse" in err
+
+
+# -- the gate -------------------------------------------------------------------------------------
+
+
+def test_a_gate_over_data_sets_is_that_of_their_mean_or_of_each(over):
+    worst = min(over.models, key=lambda name: _mean_of(over, name, "Recall@100"))
+    best = max(over.models, key=lambda name: _mean_of(over, name, "Recall@100"))
+    gate = over.gate("Recall@100", baseline=best)
+    for model, probability in gate.probabilities.items():
+        pair = over.difference(model, best, "Recall@100", like=False)
+        assert math.isclose(probability, 1.0 - pair.probability, abs_tol=1e-12)
+        assert (model in gate.worse) == (pair.winner == best)
+    assert worst in gate.worse
+    assert not over.gate("Recall@100", baseline=worst).failed
+    each = over.gate("Recall@100", baseline=best, each=True)
+    names = {f"{model} on {name}" for model in over.models if model != best for name in SIZES}
+    assert {*each.probabilities} == names
+    one = over.comparisons["tiny"].difference(worst, best, "Recall@100")
+    assert math.isclose(each.probabilities[f"{worst} on tiny"], 1 - one.probability, abs_tol=1e-12)
+    assert f"for {len(names)} differences together" in str(each)
+    # A margin is a share of the baseline where the model is compared with it.
+    assert not over.gate("Recall@100", baseline=best, margin=0.99, each=True).failed
+    with pytest.raises(InputError, match="baseline"):
+        over.gate("Recall@100", baseline="nobody")
+    with pytest.raises(InputError, match="baseline"):
+        over.gate("Recall@100", baseline="nobody", each=True)
+
+
+def _mean_of(over, model, metric):
+    rows = (row for row in over.standings if (row.model, row.metric) == (model, metric))
+    return next(rows).value
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_a_gate_does_not_pass_a_model_that_was_not_evaluated():
+    there = ~((ROWS["model"] == "B") & (ROWS["dataset"] == "tiny"))
+    found = unsample.compare(_only(there), **OPTIONS)
+    gate = found.gate("Recall@100", baseline="A", margin=0.9, each=True)
+    assert gate.unknown == gate.missing == ("B on tiny",)
+    assert (gate.verdict, gate.failed) == ("unknown", False)
+    assert "Gate cannot tell" in str(gate)
+    assert "B on tiny not evaluated" in str(gate)
+    strict = found.gate("Recall@100", baseline="A", margin=0.9, each=True, fail_if_unknown=True)
+    assert strict.failed
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("--baseline A", (0, 1)),
+        ("--baseline A --on-each", (0, 1)),
+        ("--baseline A --on-each --margin 0.99", (0,)),
+        ("--baseline A --margin 0.99 --fail-if-unknown", (0,)),
+    ],
+)
+def test_the_command_has_a_gate_over_data_sets(over, tmp_path, run, options, code):
+    path = tmp_path / "all.csv"
+    _write(path)
+    words = ["compare", path, "--across", "dataset", "--protocol", "unseen", "-m", "Recall@100"]
+    found, out, err = run(*words, *options.split(), "--fail-if-worse", "Recall@100", "--json")
+    assert found in code, err
+    told = json.loads(out)["gate"]
+    assert found == told["failed"]
+    margin = 0.99 if "margin" in options else 0.0
+    gate = over.gate("Recall@100", baseline="A", margin=margin, each="--on-each" in options)
+    assert told["worse"] == list(gate.worse)
+    assert told["probabilities"] == pytest.approx(dict(gate.probabilities))
+
+
+def _write(path):
+    lines = [ROWS, *zip(*(values.tolist() for values in ROWS.values()), strict=True)]
+    path.write_text("\n".join(",".join(map(str, line)) for line in lines))
+
+
+def test_places_over_data_sets_and_who_is_tied(over):
+    for like in (False, True):
+        for metric in TWO:
+            places = over.places(metric, like=like)
+            assert {*places} == {*"ABC"}
+            for pair in over.like if like else over.differences:
+                if pair.metric == metric and pair.winner:
+                    loser = pair.b if pair.winner == pair.a else pair.a
+                    assert places[pair.winner][1] < 3
+                    assert places[loser][0] > 1
+            winner = over.winner(metric, like=like)
+            assert (winner is not None) == ((1, 1) in places.values())
+    for metric, sentence in zip(TWO, over.sentences(), strict=True):
+        tied = over.winner(metric) is None and over.winner(metric, like=False) is None
+        assert (" by their mean " in sentence) == tied
 
 
 @pytest.mark.parametrize(
@@ -304,7 +398,6 @@ def test_every_form_gives_the_same_and_each_data_set_is_compared_as_it_is_alone(
     [
         (ROWS["model"] != "B", True, "there is no B there"),
         (ROWS["model"] == "B", False, "there is no model but B there"),
-        (ROWS["user"] < 20, True, "A, B and C known by bounds alone there"),
     ],
 )
 def test_missing_cells_are_said(keep, known, said):

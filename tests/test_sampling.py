@@ -1,3 +1,5 @@
+"""P(r given R) against exact arithmetic, the bins of ranks, and distributions of ranks."""
+
 import math
 
 import mpmath
@@ -9,36 +11,36 @@ from hypothesis import strategies as st
 from tests import reference
 from unsample._checks import as_index
 from unsample.errors import DesignError, InputError, RankError
-from unsample.law import (
-    Law,
+from unsample.metrics import parse
+from unsample.sampling import (
     RankDistribution,
     RankGrid,
+    SamplingModel,
     bin_starts,
     bin_weights,
     draw_sampled_ranks,
 )
-from unsample.law._law import _h
-from unsample.metrics import parse
+from unsample.sampling._sampling_model import _h
 
 SIZES = (2, 3, 10, 3706, 10**6, 10**9)
 SAMPLES = (1, 2, 99, 999, 10**5 - 1)
 
 
-def _telling_ranks(design: Law) -> list[int]:
+def _telling_ranks(design: SamplingModel) -> list[int]:
     n = design.items
     middle = {n // 2, n // 1000, n // design.sampled, n - n // design.sampled}
     return sorted(r for r in {1, 2, n - 1, n} | middle if 1 <= r <= n)
 
 
-def _telling_sampled_ranks(design: Law, rank: int) -> list[int]:
+def _telling_sampled_ranks(design: SamplingModel, rank: int) -> list[int]:
     mean = design.sampled * (rank - 1) / (design.items - 1)
-    spread = np.sqrt(mean + 1)
-    near = {int(mean + shift * spread) + 1 for shift in (-5, 0, 3, 8)}
+    deviation = np.sqrt(mean + 1)
+    near = {int(mean + shift * deviation) + 1 for shift in (-5, 0, 3, 8)}
     return sorted(r for r in {1, 2, design.sampled, design.n} | near if 1 <= r <= design.n)
 
 
 DESIGNS = [
-    Law(items, sampled, replacement)
+    SamplingModel(items, sampled, replacement)
     for items in SIZES
     for sampled in SAMPLES
     for replacement in (True, False)
@@ -71,19 +73,19 @@ def test_the_small_part_of_a_factorial_has_all_digits(count):
 
 def test_ranks_that_cannot_be_have_probability_zero():
     for replacement in (True, False):
-        design = Law(100, 9, replacement)
+        design = SamplingModel(100, 9, replacement)
         assert np.isneginf(design.log_pmf([0, 11, 5, 5], [50, 50, 0, 101])).all()
         assert np.isfinite(design.log_pmf([1, 10, 1, 10], [50, 50, 1, 100])).all()
         assert np.isneginf(design.log_pmf([1, 2, 10], [100, 1, 1])).all()
     # Without replacement no more items can beat the target in the sample than do at all.
-    alone = Law(100, 9, replacement=False)
+    alone = SamplingModel(100, 9, replacement=False)
     assert np.isneginf(alone.log_pmf([5, 6], [4, 98])).all()
     assert np.isfinite(alone.log_pmf([4, 8], [4, 98])).all()
 
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_ranks_out_of_reach_are_left_out_of_ranges(replacement):
-    design = Law(60_000, 40_000, replacement)
+    design = SamplingModel(60_000, 40_000, replacement)
     low = np.unique(np.geomspace(1, design.n, 60).astype(np.int64))
     high = np.append(low[1:] - 1, design.n)
     ranks = np.array([1.0, 2.0, 30.0, 1000.0, 29_999.0, 59_000.0, 60_000.0])
@@ -97,10 +99,13 @@ def test_ranks_out_of_reach_are_left_out_of_ranges(replacement):
 
 @pytest.mark.parametrize(
     "design",
-    [Law(800, 60), *(Law(800, sampled, replacement=False) for sampled in (60, 400, 650, 790))],
+    [
+        SamplingModel(800, 60),
+        *(SamplingModel(800, sampled, replacement=False) for sampled in (60, 400, 650, 790)),
+    ],
     ids=str,
 )
-def test_bins_average_the_law_over_their_ranks(design):
+def test_bins_average_the_distribution_over_their_ranks(design):
     """Without replacement P(r | R) has kinks where r = R and where the sample runs out."""
     grid = RankGrid.fine(800, sampled=design.sampled, cutoffs=[10, 150])
     dense = reference.matrix(design)
@@ -111,8 +116,8 @@ def test_bins_average_the_law_over_their_ranks(design):
 
 
 @pytest.mark.parametrize("replacement", [True, False])
-def test_draws_follow_the_law(replacement):
-    design = Law(300, 40, replacement)
+def test_draws_follow_the_distribution(replacement):
+    design = SamplingModel(300, 40, replacement)
     draws = design.draw(np.full(200_000, 60), rng=3)
     observed = np.bincount(draws, minlength=design.n + 1)[1:]
     expected = 200_000 * design.pmf(np.arange(1, design.n + 1), 60)
@@ -145,7 +150,7 @@ def test_draws_may_lead_with_any_shape_and_differ_in_catalogue():
 )
 def test_impossible_designs_are_refused(arguments, words):
     with pytest.raises(DesignError, match=words):
-        Law(**arguments)
+        SamplingModel(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -159,13 +164,13 @@ def test_impossible_designs_are_refused(arguments, words):
 )
 def test_only_ranks_of_the_catalogue_can_be_drawn_for(ranks, message):
     with pytest.raises(RankError, match=message):
-        Law(10, 3).draw(ranks, rng=0)
+        SamplingModel(10, 3).draw(ranks, rng=0)
 
 
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("sampled", [1, 9, 59])
 def test_ranks_beyond_a_catalogue_act_as_its_last(sampled, replacement):
-    items, design = 60, Law(60, sampled, replacement)
+    items, design = 60, SamplingModel(60, sampled, replacement)
     # Bins within the catalogue, across its end, and beyond it; three ranks are averaged exactly.
     grid = RankGrid(np.array([*range(1, 56, 3), 58, 70, 71]), 80)
     n = sampled + 1
@@ -174,11 +179,11 @@ def test_ranks_beyond_a_catalogue_act_as_its_last(sampled, replacement):
     found = design.matrix(low, high, grid, beyond="last")
     for row, (first, last) in enumerate(zip(low, high, strict=True)):
         for column, (start, end) in enumerate(zip(grid.low, grid.high, strict=True)):
-            chances = [
+            probabilities = [
                 sum(design.pmf(r, min(rank, items)) for r in range(first, last + 1))
                 for rank in range(start, end + 1)
             ]
-            assert found[row, column] == pytest.approx(np.mean(chances), abs=1e-12)
+            assert found[row, column] == pytest.approx(np.mean(probabilities), abs=1e-12)
 
 
 # -- grids ----------------------------------------------------------------------------------

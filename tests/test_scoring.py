@@ -1,4 +1,4 @@
-"""Full rankings, scorers and keyed orders, against slow references and in law."""
+"""Full rankings, scorers and keyed orders, against slow references and in distribution."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from scipy.sparse import csr_array, csr_matrix, random_array
 from scipy.stats import chi2
 from threadpoolctl import threadpool_limits
 
-from unsample.designs import (
+from unsample.counts import TIE_RULES
+from unsample.designs import Fixed, run
+from unsample.designs._item_orders import positions, target_keys
+from unsample.errors import InputError, ScoreError
+from unsample.sampling import SamplingModel
+from unsample.scoring import (
     Candidates,
     FactorScores,
-    Fixed,
     ItemItemScores,
     PairScores,
     RowScores,
-    _full,
     as_scorer,
     count_all,
     exact_ranks,
-    run,
 )
-from unsample.designs._orders import positions, target_keys
-from unsample.designs._scorers import EXAMPLE
-from unsample.errors import InputError, ScoreError
-from unsample.evidence import TIE_RULES
-from unsample.law import Law
+from unsample.scoring import (
+    _full_rankings as _full,
+)
+from unsample.scoring._scorers import EXAMPLE
 
 USERS, ITEMS = 700, 5000
 
@@ -75,17 +76,28 @@ def test_exact_ranks_equal_the_slow_reference_under_every_tie_rule(world, ties):
     result = exact_ranks(
         scores, (users, targets), items=scores.shape[1], exclude=exclude, ties=ties
     )
-    for row, (user, target) in enumerate(zip(users, targets, strict=True)):
+    pairs = list(zip(users.tolist(), targets.tolist(), strict=True))
+    # Targets that are excluded are in no other list than their own.
+    listed = {pair for pair in pairs if seen is None or not seen[pair]}
+    for row, (user, target) in enumerate(pairs):
         left_out = () if seen is None else np.flatnonzero(seen[user]).tolist()
         better, equal, items = places(scores[user].tolist(), target, left_out)
         assert (result.items[row], result.ties[row]) == (items, equal)
+        # Other targets of the user that tie: one of all comes first, and one comes last.
+        own = scores[user, target]
+        mine = [item for who, item in listed if who == user and scores[who, item] == own]
+        rivals = len(mine) - 1 if (user, target) in listed else 0
         low, high = {
             "random": (1 + better, 1 + better + equal),
             "realistic": (1 + better + equal / 2,) * 2,
-            "optimistic": (1 + better,) * 2,
-            "pessimistic": (1 + better + equal,) * 2,
+            "optimistic": (1 + better, 1 + better + rivals),
+            "pessimistic": (1 + better + equal - rivals, 1 + better + equal),
         }[ties]
         assert low <= result.ranks[row] <= high
+    if ties != "realistic":
+        ranked = {(*pair, rank) for pair, rank in zip(pairs, result.ranks, strict=True)}
+        places_of = [(user, rank) for user, target, rank in ranked if (user, target) in listed]
+        assert len(places_of) == len(set(places_of)) == len(listed)
 
 
 def whole(rng, shape, kind):
@@ -275,7 +287,7 @@ def merged(observed, expected, least=8.0):
 
 @pytest.mark.parametrize("levels", [4, 10**6], ids=["ties", "no ties"])
 @pytest.mark.parametrize("exclude", [False, True], ids=["kept", "excluded"])
-@pytest.mark.parametrize(("replacement", "sampled"), [(True, 70), (False, 22)])
+@pytest.mark.parametrize(("replacement", "sampled"), [(True, 34), (False, 22)])
 def test_sampled_ranks_follow_the_design(replacement, sampled, exclude, levels):
     """Sampled ranks of a target, over many seeds, follow P(r | R)."""
     rng = np.random.default_rng(11)
@@ -294,12 +306,12 @@ def test_sampled_ranks_follow_the_design(replacement, sampled, exclude, levels):
     drawn, values = drawn.reshape(repeats, users), []
     assert np.array_equal(candidates.others[:users] + 1, exact.items)
     for user in range(users):
-        design = Law(int(exact.items[user]), sampled, replacement)
+        design = SamplingModel(int(exact.items[user]), sampled, replacement)
         places = exact.ranks[user] + np.arange(exact.ties[user] + 1)
-        law = design.pmf(np.arange(1, design.n + 1)[:, None], places).mean(axis=1)
+        distribution = design.pmf(np.arange(1, design.n + 1)[:, None], places).mean(axis=1)
         counts = np.bincount(drawn[:, user], minlength=design.n + 1)[1:]
-        assert counts[law == 0].sum() == 0
-        values.append(chi_square(*merged(counts, law * repeats)))
+        assert counts[distribution == 0].sum() == 0
+        values.append(chi_square(*merged(counts, distribution * repeats)))
     # A right program fails one of the 8 tests with probability 0.001.
     assert min(values) > 0.001 / len(values) / 8
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import unsample
-from unsample.designs import Candidates, FactorScores, RowScores, _cuda, count_all
-from unsample.designs._cuda import PRECISIONS
 from unsample.errors import InputError, ScoreError
+from unsample.scoring import Candidates, FactorScores, RowScores, _cuda, count_all
+from unsample.scoring._cuda import PRECISIONS
 
 torch = pytest.importorskip("torch")
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")

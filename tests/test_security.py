@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 import unsample
 from tests.pages import ITEMS, SAMPLED, sampled_ranks
 from tests.readers import read_counts, read_targets
-from unsample import show as report
+from unsample import report
 from unsample._archives import read_arrays
 from unsample._rules import printable
 from unsample.adapters import trec
+from unsample.counts import RankCounts
 from unsample.errors import FileError
-from unsample.evidence import RankCounts
 
 SOURCE = Path(unsample.__file__).parent
 
@@ -47,7 +47,7 @@ def test_no_source_can_run_what_a_file_holds():
 def test_templates_mark_nothing_safe_but_their_own_style_and_script():
     marked = [
         match
-        for path in (SOURCE / "show" / "templates").iterdir()
+        for path in (SOURCE / "report" / "templates").iterdir()
         for match in re.findall(r"\{\{[^}]*\|\s*safe[^}]*\}\}", path.read_text(encoding="utf-8"))
     ]
     assert sorted(marked) == ["{{ script | safe }}", "{{ style | safe }}"]

@@ -9,10 +9,13 @@ import pytest
 
 import unsample
 from tests.test_evaluate import METRICS, Counting, World
-from unsample.answers import Comparison, Evaluation, evaluate
-from unsample.designs import Candidates, Guided, as_scorer, run
+from unsample.designs import Guided, run
 from unsample.errors import InputError, UnsampleWarning
 from unsample.metrics import parse_all
+from unsample.questions.compare.result import Comparison
+from unsample.questions.evaluate.ask import evaluate
+from unsample.questions.evaluate.result import Evaluation
+from unsample.scoring import Candidates, as_scorer
 
 #: Each design, with a budget for two models.
 DESIGNS = {"exact": 120_000, "certified": 80_000, "fixed": 10_001, "guided": None}
@@ -60,8 +63,8 @@ def test_all_models_rank_the_same_users_in_full(world):
     candidates = Candidates.check(world.targets, world.items, world.exclude)
     scorers = [as_scorer(model, world.items) for model in models(world).values()]
     a, b = run(Guided(), scorers, candidates, metrics=parse_all(METRICS), budget=16_001)
-    assert np.array_equal(a.notes.turn, b.notes.turn)
-    assert (a.notes.turn > 0).any()
+    assert np.array_equal(a.notes.draw_order, b.notes.draw_order)
+    assert (a.notes.draw_order > 0).any()
 
 
 def test_guided_results_are_paired_with_each_other_and_with_certified_ones(world):
@@ -75,7 +78,7 @@ def test_guided_results_are_paired_with_each_other_and_with_certified_ones(world
         assert paired.pairing == "user by user"
         assert not paired.warnings
         alone = [np.ptp(each["NDCG@10"].interval(0.9)) for each in found.values()]
-        assert np.ptp(paired.differences[0].interval()) < 1.19 * np.hypot(*alone)
+        assert np.ptp(paired.differences[0].interval(0.9)) < 1.19 * np.hypot(*alone)
     found["B"] = world.run("certified", scorer=models(world)["B"])
     mixed = unsample.compare(found, metrics="NDCG@10")
     assert mixed.paired
@@ -91,7 +94,7 @@ def test_few_drawn_users_leave_the_difference_to_limits_that_hold_anyway(world):
     one, two = (result.estimates[name]["NDCG@10"].interval(0.95) for name in "AB")
     pair = result.difference("A", "B", "NDCG@10")
     assert (pair.low, pair.high) == (one[0] - two[1], one[1] - two[0])
-    assert pair.chance is None
+    assert pair.probability is None
 
 
 @pytest.mark.filterwarnings("ignore:the models' users do not match")

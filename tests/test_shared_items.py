@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import unsample
 from tests.pools import Pool, World
 from tests.readers import read_counts
-from unsample.bounds import DirectMean, MeanLimits, chances_up_to, extremes
+from unsample.bounds import DirectMean, MeanLimits, extremes, probabilities_up_to
+from unsample.counts import ItemCounts, RankCounts, Targets, shared_targets
 from unsample.errors import (
     DesignError,
     FileError,
@@ -21,9 +22,8 @@ from unsample.errors import (
     ScoreError,
     UnsampleWarning,
 )
-from unsample.evidence import ItemCounts, RankCounts, Targets, shared_targets
-from unsample.law import Law, RankGrid
 from unsample.metrics import parse
+from unsample.sampling import RankGrid, SamplingModel
 
 METRICS = ["Recall@50", "AUC"]
 
@@ -73,7 +73,7 @@ def test_wrong_counts_are_refused():
     for wrong, message in (
         ({"count": np.array([np.nan])}, "count"),
         ({"item": np.array([0.5, 1.0, 2.0])}, "item"),
-        ({"sampled": np.array([3, 3])}, "the number of its shared items"),
+        ({"sampled": np.array([3, 3])}, "sampled"),
     ):
         with pytest.raises(FileError, match=message):
             ItemCounts.from_arrays(fields | wrong, "a file")
@@ -114,21 +114,21 @@ def test_proved_limits_hold_over_all_pools(kind, alpha):
     """Every pool is looked at: how many break the limits is known, not simulated."""
     rng = np.random.default_rng(7)
     ends, one, size = np.array([1, 2, 3]), np.arange(ITEMS - 1), 7
-    law, grid = Law(ITEMS, SAMPLED, replacement=False), RankGrid.fine(ITEMS)
+    distribution, grid = SamplingModel(ITEMS, SAMPLED, replacement=False), RankGrid.fine(ITEMS)
     groups = np.array([1, 2, 3, 4]), np.array([1, 2, 3, SAMPLED + 1])
-    expected = extremes(partial(chances_up_to, law, *groups), grid)
+    expected = extremes(partial(probabilities_up_to, distribution, *groups), grid)
     for _ in range(4):
-        places = rng.integers(0, ITEMS, size)
+        indices = rng.integers(0, ITEMS, size)
         orders = {
             "one order": [one] * size,
             "own orders": [rng.permutation(ITEMS - 1) for _ in range(size)],
             "opposite orders": [one if i % 2 else one[::-1] for i in range(size)],
         }[kind]
-        mass = np.bincount(grid.locate(places + 1), minlength=len(grid)) / size
+        mass = np.bincount(grid.locate(indices + 1), minlength=len(grid)) / size
         broken = []
         for pool in itertools.combinations(range(ITEMS - 1), SAMPLED):
-            # The items before a target's place in its order beat it.
-            beaten = [np.isin(orders[i][: places[i]], pool).sum() for i in range(size)]
+            # The items before a target's index in its order beat it.
+            beaten = [np.isin(orders[i][: indices[i]], pool).sum() for i in range(size)]
             parts = np.bincount(np.minimum(beaten, 3), minlength=4) / size
             # The targets are fixed here: nothing is allowed for their draw.
             limits = MeanLimits.of_shares(parts, *expected, 1e15)
@@ -141,10 +141,12 @@ def test_proved_limits_hold_over_all_pools(kind, alpha):
 
 
 def test_ranks_without_outcomes_have_bounds_and_say_what_to_record(pool):
-    options = {"items": 600, "sampled": 60, "replacement": False, "metrics": METRICS}
+    options = {"items": 600, "sampled": 60, "metrics": METRICS}
+    shared = unsample.Negatives(replacement=False, shared=True)
     with pytest.warns(UnsampleWarning, match="record outcomes by item"):
-        found = unsample.estimate(pool.ranks, negatives="shared", **options)
-    own = unsample.estimate(pool.ranks, **options)
+        found = unsample.estimate(pool.ranks, negatives=shared, **options)
+    alone = unsample.Negatives(replacement=False)
+    own = unsample.estimate(pool.ranks, negatives=alone, **options)
     for name, entry in found.items():
         assert entry.source == "bounds"
         assert entry.interval() == entry.bounds()
@@ -152,22 +154,72 @@ def test_ranks_without_outcomes_have_bounds_and_say_what_to_record(pool):
         assert low < own[name].interval()[0] < own[name].interval()[1] < high
         assert np.ptp(entry.bounds()) > np.ptp(own[name].bounds())
     assert found["AUC"].value == own["AUC"].value
+    models = {"A": pool.ranks, "B": pool.ranks}
     with pytest.warns(UnsampleWarning):
-        both = unsample.compare({"A": pool.ranks, "B": pool.ranks}, negatives="shared", **options)
-    assert all(pair.chance is None and pair.winner is None for pair in both.differences)
-    with pytest.raises(InputError, match=r"own, shared, got 'hard'; items must be drawn at random"):
-        unsample.estimate(pool.ranks, negatives="hard", **options)
+        both = unsample.compare(models, negatives=shared, **options)
+    assert all(pair.probability is None and pair.winner is None for pair in both.differences)
     shared = ItemCounts.without_outcomes(60)
     with pytest.raises(DesignError, match="60 items that all targets share"):
         _ = Targets(pool.ranks, 600, np.where(pool.ranks > 5, 60, 70), shared=shared).counts
 
 
-def test_too_few_strong_items_are_named_as_the_reason_of_bounds():
-    strong = Pool.draw(World(effects=3.0), np.random.default_rng(0)).targets()
-    with pytest.warns(UnsampleWarning, match="fewer than four of the shared items"):
-        found = unsample.estimate(strong, metrics="NDCG@10", candidates="unseen")
-    assert [note.name for note in found.notes] == ["few items"]
-    assert found["NDCG@10"].source == "bounds"
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("hard", "items must be drawn at random: those that a model chose"),
+        ("popularity", "draw uniformly at random and rank again, or evaluate the model"),
+        ("pop100", "where popular items are drawn more often"),
+        ("uniform", "all methods assume that items are drawn uniformly at random: leave it out"),
+    ],
+)
+def test_items_drawn_otherwise_are_refused_with_what_to_do(word, why, run):
+    design = {"items": 50, "sampled": 9, "negatives": word}
+    for call in (
+        lambda: unsample.estimate([1, 2], **design),
+        lambda: unsample.compare({"A": [1, 2], "B": [2, 1]}, **design),
+        lambda: unsample.published({"HR@5": "0.50"}, users=100, **design),
+    ):
+        with pytest.raises(InputError, match=f"negatives must be .* got '{word}'; .*{why}"):
+            call()
+    options = ("--items=50", "--sampled=9", f"--negatives={word}")
+    for call in (
+        ("estimate", "ranks.csv"),
+        ("compare", "a.csv", "b.csv"),
+        ("published", "HR@5=0.50", "--users=100"),
+        ("estimate", "ranks", "--print-sql=duckdb"),
+    ):
+        code, _, err = run(*call, *options)
+        assert (code, "--negatives must be" in err, why in err) == (2, True, True)
+
+
+def test_printed_numbers_of_shared_items_are_refused():
+    shared, why = unsample.Negatives(shared=True), "got shared=True: the numbers do not tell"
+    with pytest.raises(InputError, match=why):
+        unsample.published({"HR@5": "0.50"}, items=50, sampled=9, users=9, negatives=shared)
+
+
+@pytest.mark.parametrize("verb", ["estimate", "compare", "published"])
+def test_help_says_how_items_must_have_been_drawn(verb, run):
+    text = " ".join(run(verb, "--help")[1].split())
+    described, _, options = text.partition("Options:")
+    assert "uniformly at random" in described
+    assert "Items drawn uniformly at random for each target" in options
+    assert "as by popularity, are refused" in options
+
+
+def test_strong_items_widen_the_interval_of_what_the_sample_shows():
+    """A few items that beat many targets leave more open than items of each target's own."""
+    widths = []
+    for effects in (0.0, 3.0):
+        drawn = Pool.draw(World(effects=effects), np.random.default_rng(0))
+        found = unsample.estimate(drawn.targets(), metrics="Recall@100", protocol="unseen")
+        own = RankCounts.from_ranks(drawn.ranks, items=600, sampled=60, replacement=False)
+        alone = unsample.estimate(own, metrics="Recall@100", protocol="unseen")
+        assert {found["Recall@100"].source, alone["Recall@100"].source} == {"prior"}
+        both = (np.ptp(each["Recall@100"].interval()) for each in (found, alone))
+        widths.append(next(both) / next(both))
+    assert 0.95 < widths[0] < 1.3
+    assert widths[1] > 1.5
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
@@ -179,7 +231,7 @@ def test_scored_rows_tell_which_item_beats_which_target(pool):
         "score": np.column_stack([np.full(targets, 0.5), pool.beats]).ravel(),
         "target": np.tile(np.arange(sampled + 1) == 0, targets),
     }
-    (counts,) = read_counts(table, items=600, replacement=False, negatives="shared").values()
+    (counts,) = read_counts(table, items=600, replacement=False, shared=True).values()
     direct = pool.targets().counts
     assert counts.shared.known
     assert counts.shared.sampled == 60
@@ -192,7 +244,7 @@ def test_scored_rows_tell_which_item_beats_which_target(pool):
 
 def test_counts_of_pools_are_added_saved_and_weighed(pool, tmp_path):
     outcomes = ItemCounts.from_outcomes(
-        pool.beats, items=pool.items, relevant=np.full(300, 2), place=np.zeros(300, dtype=int)
+        pool.beats, items=pool.items, relevant=np.full(300, 2), position=np.zeros(300, dtype=int)
     )
     users = np.repeat(np.arange(150), 2)
     found = replace(pool.targets(), users=users, shared=outcomes).counts

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from unsample.estimators import LogDensity, Status
 from unsample.estimators._least_squares import MaximumEntropy, monotone_least_squares
+from unsample.likelihood import LogDensity, Status
 
 
 def _mixture(cells: int, bins: int):
@@ -83,13 +83,13 @@ def test_least_squares_certify_what_they_have_whoever_found_it(how, monkeypatch)
 @pytest.fixture
 def curve():
     likelihood, shares = _mixture(8, 12)
-    place = np.linspace(-1, 1, 12)
+    at = np.linspace(-1, 1, 12)
     return LogDensity(
         likelihood=likelihood,
         shares=shares,
         targets=300.0,
-        shapes=np.column_stack([place / 3, 2 * place**2]),
-        log_base=np.linspace(0.0, 0.5, 12) + 0.3 * place - 0.2 * place**2,
+        shapes=np.column_stack([at / 3, 2 * at**2]),
+        log_base=np.linspace(0.0, 0.5, 12) + 0.3 * at - 0.2 * at**2,
     )
 
 

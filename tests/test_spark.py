@@ -10,11 +10,23 @@ import scipy.sparse
 
 import unsample
 from tests.machine import need_program
-from tests.readers import cases, read_models
+from tests.readers import (
+    HOSTILE,
+    cases,
+    check_hostile_data_sets,
+    check_hostile_models,
+    hostile_rows,
+    read_counts,
+    read_models,
+    sql,
+)
 from tests.test_libraries import sections
 from unsample.adapters import spark
-from unsample.designs import FactorScores, Fixed, RowScores
-from unsample.errors import DesignError, InputError, ScoreError
+from unsample.designs import Fixed
+from unsample.errors import DesignError, InputError, ScoreError, UnsampleWarning
+from unsample.scoring import FactorScores, RowScores
+from unsample.tables import Asked
+from unsample.tables._sql import DIALECTS
 
 pytestmark = [
     # Said by Spark of the pandas that is installed; nothing here goes through pandas.
@@ -81,11 +93,38 @@ def test_models_in_frames_of_their_own_are_compared(session):
 def test_pairs_and_the_printed_query_give_what_every_reader_gives(session):
     frame = random_ranks()
     given(session, frame).createOrReplaceTempView("ranks")
-    text = unsample.sql(pair=True, dialect="spark", **DESIGN)
+    text = sql(pair=True, dialect="spark", **DESIGN)
     here = read_models(frame, **DESIGN)
     for there in (read_models(session.sql(text)), read_models(given(session, frame), **DESIGN)):
         assert dict(there) == dict(here)
         assert dict(there.between) == dict(here.between)
+
+
+def test_data_sets_are_not_pooled_in_spark_either(session):
+    frame = random_ranks().with_columns(dataset=pl.col("model"), seed=pl.col("user") % 2)
+    with pytest.raises(InputError, match=r"one data set, got several, such as 'A' and 'B'"):
+        read_models(given(session, frame), items=5000, sampled=399)
+    with pytest.warns(UnsampleWarning, match="column 'seed' .* such as '0' and '1'"):
+        read_models(given(session, frame), **DESIGN)
+
+
+def test_names_in_data_and_of_columns_are_no_part_of_a_query(session):
+    java = session.sparkContext._jvm.java.lang.System
+    java.clearProperty("pwn")
+    check_hostile_models(lambda frame: given(session, frame))
+    check_hostile_data_sets(lambda frame: given(session, frame), HOSTILE[:4])
+    frames = {name: given(session, hostile_rows([name]).drop("model")) for name in HOSTILE[:3]}
+    asked = Asked(500, 99)
+    assert [*unsample.tables.read_models(frames, asked)] == [*frames]
+    for name in set(HOSTILE) - {"${env:HOME}"}:
+        # To plan a query runs what is constant in it.
+        rows = f"(SELECT 1 AS {DIALECTS['spark'].name(name)}, 'a' AS user)"
+        query = {"columns": {"rank": name, "user": "user"}, "dialect": "spark", "table": rows}
+        session.sql(sql(items=50, sampled=9, **query)).explain("simple")
+    assert java.getProperty("pwn") is None
+    frame = given(session, pl.DataFrame({"${env:HOME}": [1]}))
+    with pytest.raises(InputError, match=r"columns must have names without '\$\{' here"):
+        read_counts(frame, columns={"rank": "${env:HOME}"}, items=50, sampled=9)
 
 
 # -- evaluation on the workers -------------------------------------------------------------------

@@ -11,15 +11,21 @@ import pytest
 import unsample.tables
 from tests.readers import (
     DESIGN,
+    HOSTILE,
     READERS,
     as_csv,
     cases,
+    cells,
+    check_hostile_data_sets,
+    check_hostile_models,
     compare_slowly,
     read_counts,
     read_models,
     read_targets,
     scored_rows,
+    sql,
 )
+from unsample.counts import ModelCounts, RankCounts, Targets
 from unsample.errors import (
     DesignError,
     FileError,
@@ -29,8 +35,7 @@ from unsample.errors import (
     UnsampleError,
     UnsampleWarning,
 )
-from unsample.evidence import ModelCounts, RankCounts, Targets
-from unsample.tables import is_table
+from unsample.tables import Asked, Read, is_table
 
 CASES = cases()
 
@@ -77,13 +82,119 @@ def test_targets_of_scores_are_sorted_by_user(reader):
     assert found.sampled.tolist() == [sampled for _, _, sampled, _, _ in slow]
 
 
-def test_pooled_models_are_noticed():
-    frame = pl.DataFrame({"user": list("abcabc"), "model": list("AAABBB"), "rank": [1, 2, 3] * 2})
-    with pytest.warns(UnsampleWarning, match="models are pooled .* pass by='model'"):
+# -- columns that tell parts of a table apart ----------------------------------------------------
+
+PARTS = pl.DataFrame(
+    {
+        "dataset": ["one", "two"] * 60,
+        "model": ["A"] * 60 + ["B"] * 60,
+        "user": [f"u{number % 60 // 2}" for number in range(120)],
+        "rank": [1 + number * 7 % 10 for number in range(120)],
+    }
+)
+
+
+def test_data_sets_are_never_pooled(reader):
+    source = reader(PARTS)
+    for options, pair, advice in (
+        ({}, False, "estimate for each: by='dataset'"),
+        ({"by": "model"}, False, "take the rows of one at a time"),
+        ({"by": "model", "runs": True}, True, "by the means over them: across='dataset'"),
+    ):
+        with pytest.raises(InputError) as caught:
+            read_models(reader(PARTS), pair=pair, **DESIGN, **options)
+        text = str(caught.value)
+        assert "must hold one data set, got several, such as 'one' and 'two'; " in text
+        assert text.endswith(advice)
+    if reader.name != "standard input":  # which is read once
+        with pytest.warns(UnsampleWarning, match="column 'model' .* take the rows of one"):
+            found = read_counts(source, by="dataset", **DESIGN)
+        assert [int(each.total) for each in found.values()] == [60, 60]
+
+
+def test_one_data_set_is_no_matter(reader):
+    some = PARTS.filter(pl.col("dataset") == "one")
+    assert set(read_counts(reader(some), by="model", **DESIGN)) == {"A", "B"}
+
+
+@pytest.mark.parametrize("part", [pl.Utf8, pl.Float64])
+def test_rows_without_a_data_set_are_not_those_of_another(reader, part):
+    """A file without the column, put beside others, has no value there."""
+    one = pl.col("dataset") == "one"
+    some = PARTS.with_columns(dataset=pl.when(one).then(pl.lit(1)).cast(part))
+    with pytest.raises(InputError, match=r"must hold one data set, got several, such as '' and '1"):
+        read_counts(reader(some), by="model", **DESIGN)
+    seeds = some.rename({"dataset": "seed"})
+    with pytest.warns(UnsampleWarning, match="column 'seed' .* such as '' and '1"):
+        read_counts(reader(seeds), by="model", **DESIGN)
+
+
+@pytest.mark.parametrize("name", ["Dataset", "data_set", "data set", "DATASET", "dataset_name"])
+def test_data_sets_are_known_however_they_are_written(name):
+    with pytest.raises(InputError, match=f"{name}.* must hold one data set, got several"):
+        read_counts(PARTS.rename({"dataset": name}), by="model", **DESIGN)
+    # A column that is named is what it is said to be.
+    frame = PARTS.drop("user").rename({"dataset": name})
+    read_counts(frame, by="model", columns={"user": name}, **DESIGN)
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["model", "run", "seed", "fold", "split", "day", "Fold", "run_id", "fold_id", "algorithm"],
+)
+def test_other_parts_are_named_where_they_are_pooled(column):
+    frame = PARTS.drop("model").rename({"dataset": column})
+    with pytest.warns(UnsampleWarning, match=f"column '{column}' .* pooled .* pass by='{column}'"):
         read_counts(frame, **DESIGN)
     # A warning would be an error here.
-    read_counts(frame, by="model", **DESIGN)
-    read_counts(frame.with_columns(model=pl.lit("A")), **DESIGN)
+    read_counts(frame, by=column, **DESIGN)
+    read_counts(frame.with_columns(pl.lit("A").alias(column)), **DESIGN)
+
+
+@pytest.mark.parametrize("column", ["user_id", "userId", "uid", "query", "qid"])
+def test_users_of_another_name_are_not_passed_over(column):
+    """Each row would count as a user: another metric, and too narrow an interval."""
+    frame = pl.DataFrame({column: list("aabbc"), "rank": [1, 2, 3, 4, 5]})
+    wanted = rf"such as 'a', .* user of its own; .* columns=\{{'user': '{column}'\}}"
+    with pytest.warns(UnsampleWarning, match=wanted):
+        read_counts(frame, **DESIGN)
+    # A warning would be an error here.
+    assert read_counts(frame, columns={"user": column}, **DESIGN)[""].several
+    read_counts(frame.with_columns(user=pl.Series(list("vwxyz"))), **DESIGN)
+    read_counts(frame.with_columns(pl.Series(column, list("vwxyz"))), **DESIGN)
+    models = frame[:4].with_columns(model=pl.Series(list("ABAB")))
+    read_counts(models, by="model", **DESIGN)
+    same = models.with_columns(pl.Series(column, list("aabb")[::-1]), model=pl.lit("A"))
+    with pytest.warns(UnsampleWarning, match="user of its own"):
+        read_counts(same, by="model", **DESIGN)
+
+
+def test_tables_of_counts_are_of_one_data_set():
+    query = sql(by="model", table="frame", **DESIGN)
+    frame = PARTS.drop("dataset")  # noqa: F841 - the query reads it
+    counts = duckdb.sql(query).pl()
+    assert set(read_counts(counts)) == {"A", "B"}
+    both = pl.concat([counts.with_columns(dataset=pl.lit(name)) for name in ("one", "two")])
+    with pytest.raises(InputError, match=r"must hold one data set.*take the rows of one at a time"):
+        read_counts(both)
+
+
+def test_parts_are_pooled_only_within_what_is_told_apart():
+    """Model A was trained with one seed and model B with another: no seeds are pooled."""
+    seeds = PARTS.drop("dataset").with_columns(
+        seed=pl.when(pl.col("model") == "A").then(1).otherwise(2)
+    )
+    read_counts(seeds, by="model", **DESIGN)
+    seeds = PARTS.rename({"dataset": "seed"})
+    asked = {"by": "model", "runs": True}
+    with pytest.warns(UnsampleWarning, match=r"pass columns=\{'run': 'seed'\} \(--column run=seed"):
+        read_models(seeds, **asked, **DESIGN)
+    found = read_models(seeds, columns={"run": "seed"}, **asked, **DESIGN)
+    assert [f"{model} / run {seed}" for model in "AB" for seed in ("one", "two")] == list(found)
+    read_models(PARTS.rename({"dataset": "run"}), **asked, **DESIGN)
+    days = PARTS.rename({"dataset": "day"})
+    with pytest.warns(UnsampleWarning, match="to compare on each, pass across='day'"):
+        read_models(days, **asked, **DESIGN)
 
 
 # -- columns -------------------------------------------------------------------------------------
@@ -184,6 +295,8 @@ def write(tmp_path):
             path.write_bytes(content.encode() if isinstance(content, str) else content)
         elif path.suffix == ".parquet":
             pl.DataFrame(content).write_parquet(path)
+        elif path.suffix == ".jsonl":
+            pl.DataFrame(content).write_ndjson(path)
         else:
             path.write_bytes(as_csv(pl.DataFrame(content)))
         return str(path)
@@ -228,8 +341,12 @@ def test_saved_counts_are_read(tmp_path):
     assert read_counts(tmp_path / "a.npz") == {"": counts}
     with pytest.raises(FileError, match="must be read by itself; add up"):
         read_counts([tmp_path / "a.npz"] * 2)
-    with pytest.raises(InputError, match="left out"):
-        read_counts(tmp_path / "a.npz", items=50)
+    assert read_counts(tmp_path / "a.npz", **DESIGN) == {"": counts}
+    for told, words in (({"columns": {"rank": "r"}}, "columns"), ({"rows": "ranks"}, "rows")):
+        with pytest.raises(InputError, match=f"{words} must be left out with .* counts and no r"):
+            read_counts(tmp_path / "a.npz", **told)
+    with pytest.raises(InputError, match="to be grouped by 'model', got those of one"):
+        read_counts(tmp_path / "a.npz", by="model")
 
 
 def test_a_single_value_of_an_archive_stands_for_all_rows(tmp_path):
@@ -298,6 +415,96 @@ def test_patterns_that_match_nothing_or_too_much(write, tmp_path):
             read_counts(tmp_path / pattern, **DESIGN)
 
 
+@pytest.mark.parametrize("users", [[1, 2, 1, 2], [1, 1, 2, 3]])
+@pytest.mark.parametrize("form", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, pl.DataFrame.lazy])
+def test_models_and_data_sets_may_be_called_by_numbers(form, users):
+    frame = pl.DataFrame({"rank": [1, 2, 3, 4], "set": [1.0, 1.0, 2.5, 2.5], "user": users})
+    expected = {"1": RankCounts.from_ranks([1, 2], users=users[:2], **DESIGN)}
+    expected["2.5"] = RankCounts.from_ranks([3, 4], users=users[2:], **DESIGN)
+    assert read_counts(form(frame), by="set", **DESIGN) == expected
+    both = pl.concat([frame.with_columns(model=pl.lit(each)) for each in (0.0, 2.0)])
+    asked = Asked(**DESIGN, by="model")
+    for name, each in unsample.tables.read_data_sets(form(both), asked, across="set").items():
+        assert dict(each) == dict.fromkeys("02", expected[name])
+    with pytest.raises(InputError, match="column 'set' of the frame must hold a name in every row"):
+        read_counts(form(frame.with_columns(set=np.nan)), by="set", **DESIGN)
+
+
+# -- names that would be something else in a query -----------------------------------------------
+
+
+def test_names_of_models_are_no_part_of_a_query(reader):
+    check_hostile_models(reader)
+
+
+def test_names_of_data_sets_and_runs_are_no_part_of_a_query(reader):
+    check_hostile_data_sets(reader, HOSTILE)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_columns_and_tables_may_be_called_anything(name):
+    frame = pl.DataFrame({name: [1, 2, 2], f"{name}u": list("abc")})
+    options = DESIGN | {"columns": {"rank": name, "user": f"{name}u"}}
+    expected = {("", 9, 50, 1): 1, ("", 9, 50, 2): 2}
+    assert cells(read_counts(frame, **options)) == expected
+    text = sql(**options, table="given")
+    counted = duckdb.from_arrow(frame.to_arrow()).query("given", text)
+    assert cells(read_counts(counted.to_arrow_table())) == expected
+    asked = Asked(**DESIGN, read=Read(options["columns"]))
+    both = unsample.tables.read_models({name: frame, "other": frame.to_arrow()}, asked)
+    assert cells({"": both[name]}) == expected
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if not {"/", "\n"} & {*name}])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_files_and_their_columns_may_be_called_anything(name, ending, write):
+    # What looks like a pattern is none; behind a backslash DuckDB finds no such file.
+    stem = name if "\\" in name else f"{name} [x]"
+    path = write(f"{stem}.{ending}", {"rank": [1, 2], name: [0, 0], f"{name}u": ["a", "b"]})
+    found = read_counts([path], columns={"user": f"{name}u"}, **DESIGN)
+    assert cells(found) == {("", 9, 50, 1): 1, ("", 9, 50, 2): 1}
+
+
+#: How an engine writes names, and what a letter after a backslash stands for in them, by dialect.
+_QUOTES = {"duckdb": '"', "spark": "`", "bigquery": "`", "snowflake": '"'}
+_ESCAPED = {"bigquery": {"\\": "\\", "`": "`", "n": "\n", "r": "\r"}}
+
+
+def tokens(text, dialect):
+    """Return the tokens of a query as an engine reads them: names without quotes, and the rest."""
+    quote, escaped = _QUOTES[dialect], _ESCAPED.get(dialect)
+    inner = rf"(?:[^\\{quote}\n]|\\.)*" if escaped else f"(?:[^{quote}]|{quote}{quote})*"
+    found = []
+    for token in re.findall(rf"--[^\n]*|'[^']*'|{quote}{inner}{quote}|\w+|\S", text):
+        name = token[1:-1] if token[0] == quote else None
+        if name is None:
+            found.append(token)
+        elif escaped:
+            found.append((re.sub(r"\\(.)", lambda each: escaped[each[1]], name),))
+        else:
+            found.append((name.replace(quote * 2, quote),))
+    return found
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("dialect", _QUOTES)
+def test_names_of_columns_are_one_token_in_every_dialect(dialect, name):
+    if dialect == "spark" and "${" in name:
+        with pytest.raises(InputError, match="rename the column"):
+            sql(columns={"rank": name}, dialect=dialect, items=50, sampled=9)
+        return
+
+    def printed(column):
+        columns = {"rank": column, "user": f"{column}u"}
+        text = sql(columns=columns, by=f"{column}m", dialect=dialect, items=50, sampled=9)
+        return tokens(text, dialect)
+
+    hostile, plain = printed(name), printed("plain")
+    assert [token for token in plain if isinstance(token, tuple)]
+    renamed = {("plain",): (name,), ("plainu",): (f"{name}u",), ("plainm",): (f"{name}m",)}
+    assert hostile == [renamed.get(token, token) for token in plain]
+
+
 # -- the query -----------------------------------------------------------------------------------
 
 
@@ -308,7 +515,7 @@ def test_the_printed_query_gives_the_same_counts(pair):
     for rows, given, design in (("scores", frame, {}), ("ranks", ranks, {"sampled": 9})):
         columns = {"item": "item"} if rows == "scores" else {"user": "user"}
         asked = {"by": "model", "rows": rows, "items": 50, **design}
-        text = unsample.tables.sql(pair=pair, columns=columns, table="given", rng=7, **asked)
+        text = sql(pair=pair, columns=columns, table="given", rng=7, **asked)
         table = duckdb.from_arrow(given.to_arrow()).query("given", text).to_arrow_table()
         found, expected = read_models(table), read_models(given, rng=7, pair=pair, **asked)
         assert dict(found) == dict(expected)
@@ -318,16 +525,36 @@ def test_the_printed_query_gives_the_same_counts(pair):
 
 
 def test_warehouses_have_queries_of_their_own():
-    text = unsample.tables.sql(by="model", pair=True, dialect="bigquery", items=50, sampled=9)
+    text = sql(by="model", pair=True, dialect="bigquery", items=50, sampled=9)
     assert text.startswith("-- Made for bigquery, and not run there")
     with pytest.raises(InputError, match="did you mean duckdb"):
-        unsample.tables.sql(dialect="duckbd")
+        sql(dialect="duckbd")
 
 
 def test_counts_of_broken_rows_are_refused():
-    text = unsample.tables.sql(items=50, sampled=9)
+    text = sql(items=50, sampled=9)
     for rank, words in ((11, "at most sampled"), (1.25, "ranks that are null")):
         frame = pl.DataFrame({"rank": [1.0, rank]}).to_arrow()
         table = duckdb.from_arrow(frame).query("ranks", text).to_arrow_table()
         with pytest.raises(InputError, match=words):
+            read_counts(table)
+
+
+@pytest.mark.parametrize("role", ["user", "model"])
+@pytest.mark.parametrize("empty", [None, ""])
+@pytest.mark.parametrize("rows", ["ranks", "scores"])
+def test_counts_of_rows_without_a_name_are_refused(rows, empty, role):
+    """No join leaves such rows out: the direct call refuses them."""
+    given = scored_rows(5, ("A", "B")).with_columns(pl.col("user").cast(pl.String))
+    design = {"sampled": 9} if rows == "ranks" else {}
+    if rows == "ranks":
+        given = given.select("model", "user", rank=pl.col("item") % 10 + 1)
+    first = pl.int_range(pl.len()) < pl.len() // 4
+    given = given.with_columns(pl.when(first).then(pl.lit(empty)).otherwise(role).alias(role))
+    asked = {"by": "model", "rows": rows, "items": 50, **design}
+    columns = {"user": "user"}
+    for pair in (False, True):
+        text = sql(pair=pair, columns=columns, table="given", **asked)
+        table = duckdb.from_arrow(given.to_arrow()).query("given", text).to_arrow_table()
+        with pytest.raises(InputError, match="ranks that are null: some rows broke a rule"):
             read_counts(table)

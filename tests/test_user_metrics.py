@@ -51,9 +51,9 @@ def whose_is_which():
     ]
     return {
         "trec" if name == "ir_measures" else name.casefold(): {
-            row[place]: row[0] for row in rows if row[place]
+            row[column]: row[0] for row in rows if row[column]
         }
-        for place, name in enumerate(head[1:], 1)
+        for column, name in enumerate(head[1:], 1)
     }
 
 
@@ -142,7 +142,8 @@ def test_a_scorer_is_evaluated_user_by_user(scored):
     matrix = np.zeros_like(seen)
     matrix[tuple(np.transpose(list(grades)))] = True
     check(scored, plain, sparse.csr_array(matrix))
-    check(scored, graded, relevance=np.array(list(grades.values())))
+    given = (*np.transpose(list(grades)), np.array(list(grades.values())))
+    check(scored, graded, given)
 
 
 def test_filtered_targets_do_not_compete_and_count_one_by_one(scored):

@@ -1,4 +1,4 @@
-"""Promises against an adversary: laws, sizes, users and designs at random."""
+"""Promises against an adversary: distributions, sizes, users and designs at random."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import pytest
 
 from tests import adversary
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
-from unsample.bounds import Bounds, _bounds, _program
-from unsample.evidence import RankCounts
-from unsample.law import Law, draw_sampled_ranks
+from unsample.bounds import Bounds, _bounds
+from unsample.bounds import _linear_program as _program
+from unsample.counts import RankCounts, _strata
 from unsample.metrics import parse
+from unsample.sampling import SamplingModel, draw_sampled_ranks
 
 pytestmark = pytest.mark.validity
 
@@ -24,8 +25,10 @@ def _findings(kind: str, size: int) -> list[Finding]:
     slowest = max(each.seconds for each in found)
     promise = "every question has an answer in a finite time"
     return [
-        Finding("bounds and means hold for any law", kind, "coverage", held, LIMIT, True, size),
-        Finding(promise, kind, "slowest, s", slowest, adversary.MOST_SECONDS, False, size),
+        Finding(
+            "bounds and means hold for any distribution", kind, "coverage", held, LIMIT, True, size
+        ),
+        Finding(promise, kind, "slowest, s", slowest, adversary.MAX_SECONDS, False, size),
     ]
 
 
@@ -81,7 +84,7 @@ def test_bins_taken_as_points_break_the_promise(monkeypatch, ledger):
 
 
 def _markets(size: int) -> list[Finding]:
-    """Return how often bounds hold where R/N has one law, in catalogues of 500 and 5,000."""
+    """Return how often bounds hold where R/N has one distribution in two sizes of catalogues."""
     rng = np.random.default_rng(7)
     places, found = np.quantile(rng.beta(0.3, 3.0, 10**6), (np.arange(10**5) + 0.5) / 10**5), []
     truth = float(np.mean([np.ceil(items * places).clip(1) <= 50 for items in (500, 5000)]))
@@ -100,8 +103,8 @@ def test_bounds_hold_where_ranks_go_with_sizes(ledger):
 
 
 def test_sizes_taken_as_one_break_the_promise(monkeypatch, ledger):
-    monkeypatch.setattr(_bounds, "size_ranges", np.zeros_like)
-    monkeypatch.setattr(_bounds, "Law", lambda _, *rest: Law(500, *rest))
+    monkeypatch.setattr(_strata, "size_ranges", np.zeros_like)
+    monkeypatch.setattr(_bounds, "SamplingModel", lambda _, *rest: SamplingModel(500, *rest))
     findings = ledger(_markets(20), planted="all catalogues are small")
     with pytest.raises(BrokenPromiseError, match="coverage must be"):
         keep(findings)

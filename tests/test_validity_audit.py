@@ -6,7 +6,8 @@ import pytest
 import unsample
 from tests.draws import DEFECTS, Sampler, audits
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
-from unsample.answers import _audit, _lists
+from unsample.questions.audit import ask as _audit
+from unsample.questions.audit import uniformity_tests as _lists
 
 pytestmark = pytest.mark.validity
 CALM = "an audit of good negatives says something wrong in 5 of 100 cases at most"
@@ -38,14 +39,14 @@ def test_good_negatives_are_not_accused(name, ledger):
 def test_tests_that_are_not_corrected_fail_the_promise(ledger, monkeypatch):
     monkeypatch.setattr(_audit, "holm", lambda found: [p / len(found) for p in found])
     with pytest.raises(BrokenPromiseError, match="wrong audits"):
-        keep(ledger(_accused("without", simulations(150)), planted="corrected the wrong way"))
+        keep(ledger(_accused("without", 150), planted="corrected the wrong way"))
 
 
 def test_a_variance_that_is_too_small_fails_the_promise(ledger, monkeypatch):
     right = _lists.two_sided
     monkeypatch.setattr(_lists, "two_sided", lambda v, m, var, t: right(v, m, 0.2 * var, t))
     with pytest.raises(BrokenPromiseError, match="wrong audits"):
-        keep(ledger(_accused("with replacement", simulations(60)), planted="a variance too small"))
+        keep(ledger(_accused("with replacement", 60), planted="a variance too small"))
 
 
 @pytest.mark.parametrize("defect", DEFECTS)

@@ -8,11 +8,12 @@ from scipy.special import ndtr
 
 from tests.promises import BrokenPromiseError, coverage, keep, simulations
 from unsample import compare
-from unsample.answers import Evaluation, estimates_of
 from unsample.bounds import DrawnError
 from unsample.designs import Guided
 from unsample.designs._simulation import simulated
 from unsample.metrics import parse_all
+from unsample.questions.evaluate.ask import estimates_of
+from unsample.questions.evaluate.result import Evaluation
 
 pytestmark = pytest.mark.validity
 

@@ -10,11 +10,13 @@ import pytest
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
-from unsample.answers._exact import UserValues
 from unsample.bounds import DirectMean
-from unsample.evidence import RankCounts, Targets
-from unsample.law import draw_sampled_ranks
+from unsample.counts import RankCounts, Targets
 from unsample.metrics import parse_all
+from unsample.questions.estimate.exact import UserValues
+from unsample.questions.estimate.result import Estimate
+from unsample.sampling import draw_sampled_ranks
+from unsample.uncertainty import quantile
 
 pytestmark = [
     pytest.mark.validity,
@@ -66,7 +68,7 @@ def _auc_interval(ranks, items, sampled, users=None, **options):
     counts = RankCounts.from_ranks(ranks, items=items, sampled=sampled, users=users)
     (auc,) = parse_all("AUC")
     direct = DirectMean.of(auc, counts.for_metric(auc))
-    reach = 1.959964 * direct.error(**options)
+    reach = quantile(0.95, direct.counts.effective_users - 1.0) * direct.error(**options)
     return direct.value - reach, min(direct.value + reach, 1.0)
 
 
@@ -124,7 +126,7 @@ def test_the_auc_of_users_with_catalogues_of_their_own_is_covered(ledger):
 def _verdicts(crowd: Crowd, size: int, *, honest: bool = True) -> list[Finding]:
     """Return how often two models of the same crowd get a verdict.
 
-    Of the AUC nothing is hidden by sampling, so that chance alone decides.
+    Of the AUC nothing is hidden by sampling, so that probability alone decides.
     """
     rng = np.random.default_rng(11)
     wrong = {"AUC": 0}
@@ -159,9 +161,9 @@ def test_verdicts_on_targets_taken_for_users_fail_the_promise(ledger):
         keep(ledger(_verdicts(Crowd(20, 1.0), simulations(60), honest=False)))
 
 
-def _normal(entry: unsample.answers.Estimate) -> tuple[float, float]:
+def _normal(entry: Estimate) -> tuple[float, float]:
     """Return the normal interval around a mean, which rare hits do not allow."""
-    half = 1.96 * entry.spread.error.population
+    half = 1.96 * entry.like.error.population
     return entry.value - half, entry.value + half
 
 

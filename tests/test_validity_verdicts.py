@@ -1,7 +1,7 @@
 """Promises of comparisons: equal models seldom get a verdict, whatever they are compared by."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,10 +11,11 @@ from scipy.stats import beta, binom
 
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
 from unsample import compare
-from unsample.answers import Difference, _across
 from unsample.errors import UnsampleWarning
-from unsample.law import draw_sampled_ranks
-from unsample.prior import Law
+from unsample.questions.compare import data_sets as _across
+from unsample.questions.compare import joint as _joint
+from unsample.questions.compare.differences import Difference
+from unsample.sampling import draw_sampled_ranks
 
 pytestmark = pytest.mark.validity
 
@@ -42,7 +43,7 @@ class World:
         rng, often = np.random.default_rng(self.seed), np.zeros(len(self.metrics))
         for _ in range(size):
             with warnings.catch_warnings():
-                # What is moved far may be unlike the bank, and then has bounds.
+                # What is moved far may be unlike the corpus, and then has bounds.
                 warnings.simplefilter("ignore", UnsampleWarning)
                 found = self.trial(rng)
             often += [self.said(found, metric) for metric in self.metrics]
@@ -71,7 +72,7 @@ class Runs(World):
     seed = 11
     runs: int = 3
     #: How far training moves a run, in standard deviations of users; of the second model, too.
-    chance: float = 0.1
+    probability: float = 0.1
     other: float = 0.1
     users: int = 300
     #: Whether all runs have the same users.
@@ -79,50 +80,47 @@ class Runs(World):
 
     def __str__(self):
         users = "the same" if self.same_users else "other"
-        moved = f"moved by {self.chance:g} and {self.other:g}"
+        moved = f"moved by {self.probability:g} and {self.other:g}"
         return f"{self.runs} runs, {moved}, {self.users} users, {users} in each run"
 
     def trial(self, rng):
         models = {"A": [], "B": []}
         common = rng.normal(size=self.users)
-        for runs, chance in zip(models.values(), (self.chance, self.other), strict=True):
+        for runs, probability in zip(models.values(), (self.probability, self.other), strict=True):
             own = rng.normal(size=self.users)
             for _ in range(self.runs):
                 if not self.same_users:
                     common, own = rng.normal(size=(2, self.users))
                 place = 0.7 * common + 0.6 * own + 0.387 * rng.normal(size=self.users)
-                runs.append(sampled(1000 ** ndtr(place + chance * rng.normal()), 1000, 99, rng))
-        design = {"items": 1000, "sampled": 99, "candidates": "unseen"}
+                runs.append(
+                    sampled(1000 ** ndtr(place + probability * rng.normal()), 1000, 99, rng)
+                )
+        design = {"items": 1000, "sampled": 99, "protocol": "unseen"}
         return compare(models, metrics=self.metrics, **design)
 
 
 RUNS = [
     Runs(runs=2),
     Runs(runs=2, same_users=False),
-    Runs(runs=3, chance=0.15, other=0.15),
-    Runs(runs=5, chance=0.05, other=0.05),
+    Runs(runs=3, probability=0.15, other=0.15),
+    Runs(runs=5, probability=0.05, other=0.05),
     Runs(runs=10),
 ]
 
 
 @pytest.mark.parametrize("world", RUNS, ids=str)
 def test_equal_means_of_runs_seldom_get_a_verdict(world, ledger):
-    keep(ledger(world.findings(simulations(200 if world.runs < 10 else 67))))
+    keep(ledger(world.findings(simulations(120 if world.runs < 10 else 40))))
 
 
 def test_runs_ignored_or_taken_for_many_break_the_promise(monkeypatch, ledger):
-    right = Law.averaged
+    right = _joint.spread_of
     # The mean of the runs, as if they were all that there is.
-    monkeypatch.setattr(Law, "averaged", lambda law, runs: replace(right(law, runs), runs=()))
-    broken(Runs().findings(60), ledger, "the spread of runs is ignored")
-
-    def many(law, runs):
-        # The spread counts, but as if it were known.
-        found = right(law, runs)
-        return replace(found, runs=tuple((square, 1e4) for square, _ in found.runs))
-
-    monkeypatch.setattr(Law, "averaged", many)
-    findings = Runs(runs=2, chance=0.15, other=0.0, users=1000).findings(200)
+    monkeypatch.setattr(_joint, "spread_of", lambda *_: (0.0, 1.0))
+    broken(Runs().findings(30), ledger, "the spread of runs is ignored")
+    # The spread counts, but as if it were known.
+    monkeypatch.setattr(_joint, "spread_of", lambda *given: (right(*given)[0], 1e4))
+    findings = Runs(runs=2, probability=0.15, other=0.0, users=1000).findings(80)
     broken(findings, ledger, "the spread of two runs is taken for that of many")
 
 
@@ -138,11 +136,11 @@ class Sets(World):
     metrics: ClassVar = METRICS[:2]
     sets: int = 3
     #: How far a data set favours one of the models, in standard deviations of users.
-    chance: float = 0.2
+    probability: float = 0.2
     users: int = 400
 
     def __str__(self):
-        return f"{self.sets} data sets, models moved by {self.chance:g}, {self.users} users"
+        return f"{self.sets} data sets, models moved by {self.probability:g}, {self.users} users"
 
     def trial(self, rng):
         found = {}
@@ -152,7 +150,7 @@ class Sets(World):
             for _ in "AB":
                 place = 0.8 * common + 0.6 * rng.normal(size=self.users)
                 ranks.append(
-                    sampled(items ** ndtr(place + self.chance * rng.normal()), items, 99, rng)
+                    sampled(items ** ndtr(place + self.probability * rng.normal()), items, 99, rng)
                 )
             found[f"set {number}"] = {
                 "model": np.repeat(["A", "B"], self.users),
@@ -160,19 +158,19 @@ class Sets(World):
                 "rank": np.concatenate(ranks),
                 "items": np.full(2 * self.users, items),
             }
-        options = {"metrics": self.metrics, "candidates": "unseen", "sampled": 99}
+        options = {"metrics": self.metrics, "protocol": "unseen", "sampled": 99}
         return compare(found, across="dataset", **options)
 
 
-@pytest.mark.parametrize("world", [Sets(2), Sets(), Sets(chance=0.05), Sets(6)], ids=str)
+@pytest.mark.parametrize("world", [Sets(2), Sets(), Sets(probability=0.05), Sets(6)], ids=str)
 def test_equal_means_over_data_sets_seldom_get_a_verdict(world, ledger):
-    keep(ledger(world.findings(simulations(150))))
+    keep(ledger(world.findings(simulations(100))))
 
 
 def test_the_spread_between_data_sets_ignored_breaks_the_promise(monkeypatch, ledger):
     # The mean on these data sets, taken for that on data sets like these.
-    monkeypatch.setattr(_across, "runs_apart", lambda *_: (0.0, 1.0))
-    broken(Sets().findings(50), ledger, "the spread between data sets is ignored")
+    monkeypatch.setattr(_across, "spread_of", lambda *_: (0.0, 1.0))
+    broken(Sets().findings(40), ledger, "the spread between data sets is ignored")
 
 
 # -- the gate -------------------------------------------------------------------------------------
@@ -193,7 +191,7 @@ class Gated(Runs):
         return found.gate(metric, baseline="A", margin=0.02).failed
 
 
-EQUAL = Gated(runs=1, chance=0.0, other=0.0)
+EQUAL = Gated(runs=1, probability=0.0, other=0.0)
 
 
 def test_a_gate_seldom_stops_an_equal_model(ledger):
@@ -227,13 +225,13 @@ class Clustered(World):
         full = np.ceil(400 * beta.ppf(ndtr(place), 0.5, 3.0))
         ranks = {n: sampled(full[:, :, at].ravel(), 400, 60, rng) for at, n in enumerate("AB")}
         users = np.repeat(np.arange(300), self.each) if self.known else None
-        design = {"items": 400, "sampled": 60, "users": users, "candidates": "unseen"}
+        design = {"items": 400, "sampled": 60, "users": users, "protocol": "unseen"}
         return compare(ranks, metrics=self.metrics, **design)
 
 
 @pytest.mark.parametrize("world", [Clustered(1), Clustered(8)], ids=str)
 def test_equal_models_seldom_get_a_verdict(world, ledger):
-    keep(ledger(world.findings(simulations(150))))
+    keep(ledger(world.findings(simulations(100))))
 
 
 def test_targets_of_a_user_taken_as_independent_break_the_promise(ledger):

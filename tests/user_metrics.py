@@ -1,7 +1,7 @@
 """Metrics of one user's list, written down slowly.
 
-A list says for each place how relevant the item there is; 0 is not relevant. Every relevant item
-of the user has a place. Nothing here is imported from `unsample`, and nothing is fast.
+A list has the grade of the item at each rank; 0 is not relevant. Every relevant item
+of the user has a rank. Nothing here is imported from `unsample`, and nothing is fast.
 """
 
 from __future__ import annotations
@@ -9,97 +9,97 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-#: How relevant the item at each place of a user's list is.
+#: The grade of the item at each rank of a user's list.
 List = Sequence[float]
 
 
 def listed(ranks: Sequence[int], items: int, relevance: Sequence[float] | None = None) -> List:
     """Return the list of a user whose relevant items have these ranks, the first is 1."""
-    places = [0.0] * items
+    grades = [0.0] * items
     for rank, gain in zip(ranks, relevance or [1.0] * len(ranks), strict=True):
-        assert places[rank - 1] == 0.0, "two items have one place"
-        places[rank - 1] = float(gain)
-    return places
+        assert grades[rank - 1] == 0.0, "two items have one rank"
+        grades[rank - 1] = float(gain)
+    return grades
 
 
-def relevant(places: List) -> int:
-    return sum(1 for gain in places if gain > 0)
+def relevant(grades: List) -> int:
+    return sum(1 for gain in grades if gain > 0)
 
 
-def recall(places: List, k: int) -> float:
-    return relevant(places[:k]) / relevant(places)
+def recall(grades: List, k: int) -> float:
+    return relevant(grades[:k]) / relevant(grades)
 
 
-def recall_min(places: List, k: int) -> float:
-    return relevant(places[:k]) / min(relevant(places), k)
+def recall_min(grades: List, k: int) -> float:
+    return relevant(grades[:k]) / min(relevant(grades), k)
 
 
-def hit(places: List, k: int) -> float:
-    return 1.0 if relevant(places[:k]) > 0 else 0.0
+def hit(grades: List, k: int) -> float:
+    return 1.0 if relevant(grades[:k]) > 0 else 0.0
 
 
-def precision(places: List, k: int) -> float:
-    return relevant(places[:k]) / k
+def precision(grades: List, k: int) -> float:
+    return relevant(grades[:k]) / k
 
 
 def dcg(gains: List, k: int) -> float:
-    return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains[:k], start=1))
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains[:k], start=1))
 
 
-def ndcg(places: List, k: int) -> float:
-    return dcg(places, k) / dcg(sorted(places, reverse=True), k)
+def ndcg(grades: List, k: int) -> float:
+    return dcg(grades, k) / dcg(sorted(grades, reverse=True), k)
 
 
-def ndcg_exp(places: List, k: int) -> float:
-    return ndcg([2**gain - 1 for gain in places], k)
+def ndcg_exp(grades: List, k: int) -> float:
+    return ndcg([2**gain - 1 for gain in grades], k)
 
 
-def ndcg_of_k(places: List, k: int) -> float:
+def ndcg_of_k(grades: List, k: int) -> float:
     """The ideal list has K relevant items, however many the user has."""
-    return dcg([gain > 0 for gain in places], k) / dcg([1.0] * k, k)  # knows no grades
+    return dcg([gain > 0 for gain in grades], k) / dcg([1.0] * k, k)  # knows no grades
 
 
-def ndcg_clipped(places: List, k: int) -> float:
-    """Places 1 and 2 count the same, place i from 2 on 1/log2(i)."""
+def ndcg_clipped(grades: List, k: int) -> float:
+    """Ranks 1 and 2 count the same, rank i from 2 on 1/log2(i)."""
 
     def sums(gains: List) -> float:
-        return sum(gain / math.log2(max(place, 2)) for place, gain in enumerate(gains[:k], start=1))
+        return sum(gain / math.log2(max(rank, 2)) for rank, gain in enumerate(gains[:k], start=1))
 
-    return sums(places) / sums(sorted(places, reverse=True))
+    return sums(grades) / sums(sorted(grades, reverse=True))
 
 
-def precisions(places: List, k: int) -> float:
-    """Return the sum of the precisions at the places of the hits."""
+def precisions(grades: List, k: int) -> float:
+    """Return the sum of the precisions at the ranks of the hits."""
     return sum(
-        precision(places, place) for place in range(1, min(k, len(places)) + 1) if places[place - 1]
+        precision(grades, rank) for rank in range(1, min(k, len(grades)) + 1) if grades[rank - 1]
     )
 
 
-def ap(places: List, k: int) -> float:
-    return precisions(places, k) / relevant(places)
+def ap(grades: List, k: int) -> float:
+    return precisions(grades, k) / relevant(grades)
 
 
-def ap_min(places: List, k: int) -> float:
-    return precisions(places, k) / min(relevant(places), k)
+def ap_min(grades: List, k: int) -> float:
+    return precisions(grades, k) / min(relevant(grades), k)
 
 
-def mrr(places: List, k: int) -> float:
-    for place, gain in enumerate(places[:k], start=1):
+def mrr(grades: List, k: int) -> float:
+    for rank, gain in enumerate(grades[:k], start=1):
         if gain > 0:
-            return 1 / place
+            return 1 / rank
     return 0.0
 
 
-def rprec(places: List, k: int) -> float:  # of the whole list always
-    return precision(places, relevant(places))
+def rprec(grades: List, k: int) -> float:  # of the whole list always
+    return precision(grades, relevant(grades))
 
 
-def auc(places: List, k: int) -> float:  # of the whole list always
+def auc(grades: List, k: int) -> float:  # of the whole list always
     """Return the share of pairs of a relevant and another item that are in the right order."""
     pairs = [
         above < below
-        for above, gain in enumerate(places)
-        for below, other in enumerate(places)
+        for above, gain in enumerate(grades)
+        for below, other in enumerate(grades)
         if gain > 0 and other == 0
     ]
     return sum(pairs) / len(pairs)
@@ -134,15 +134,15 @@ ALIASES = {
 WHOLE = ("RPrec", "AUC")
 
 
-def value(name: str, places: List) -> float:
+def value(name: str, grades: List) -> float:
     """Return a metric of one list, such as ``NDCG(gain=exp)@10``; without a K, of the whole."""
     family, _, k = name.partition("@")
-    return FORMULAS[ALIASES.get(family, family)](places, int(k) if k else len(places))
+    return FORMULAS[ALIASES.get(family, family)](grades, int(k) if k else len(grades))
 
 
 def mean(name: str, lists: Sequence[List]) -> float:
     """Return the mean over users."""
-    return math.fsum(value(name, places) for places in lists) / len(lists)
+    return math.fsum(value(name, grades) for grades in lists) / len(lists)
 
 
 def names(cutoffs: Sequence[int]) -> list[str]:

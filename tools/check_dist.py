@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DIST = ROOT / "dist"
 VERSIONS = ("3.11", "3.12", "3.13")
-MOST_MEGABYTES = 2.0
+MAX_MEGABYTES = 2.0
 
 
 def build() -> Path:
@@ -31,8 +31,8 @@ def build() -> Path:
     (wheel,) = DIST.glob("*.whl")
     megabytes = wheel.stat().st_size / 1e6
     print(f"{wheel.name}: {megabytes:.2f} MB")
-    if megabytes > MOST_MEGABYTES:
-        sys.exit(f"the wheel must have at most {MOST_MEGABYTES:g} MB")
+    if megabytes > MAX_MEGABYTES:
+        sys.exit(f"the wheel must have at most {MAX_MEGABYTES:g} MB")
     return wheel
 
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-LEAST = {"lines": 0.95, "branches": 0.90}
+REQUIRED = {"lines": 0.95, "branches": 0.90}
 
 
 def main() -> None:
@@ -26,8 +26,12 @@ def main() -> None:
         "lines": totals["covered_lines"] / totals["num_statements"],
         "branches": totals["covered_branches"] / totals["num_branches"],
     }
-    print(", ".join(f"{shares[name]:.1%} of {name} (at least {LEAST[name]:.0%})" for name in LEAST))
-    if any(shares[name] < LEAST[name] for name in LEAST):
+    print(
+        ", ".join(
+            f"{shares[name]:.1%} of {name} (at least {REQUIRED[name]:.0%})" for name in REQUIRED
+        )
+    )
+    if any(shares[name] < REQUIRED[name] for name in REQUIRED):
         sys.exit(1)
 
 

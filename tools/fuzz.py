@@ -19,10 +19,10 @@ import atheris
 with atheris.instrument_imports(include=["unsample"]):
     from unsample import estimators, metrics
     from unsample.adapters import trec
-    from unsample.answers import published
+    from unsample.counts import RankCounts
     from unsample.errors import UnsampleError
-    from unsample.evidence import RankCounts
-    from unsample.prior import Prior
+    from unsample.posterior import Prior
+    from unsample.questions.published.ask import published
 
 PLACE = Path(tempfile.mkdtemp()) / "file"
 QRELS = {"q1": {"d1": 1}, "q2": {"d5": 2}}

@@ -14,7 +14,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import unsample
-from unsample.show._html import content_hash, templates
+from unsample.report._html import content_hash, templates
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = "314.0.3"
@@ -26,7 +26,7 @@ LEFT_OUT = {"lab", "cli", "adapters", "__pycache__"}
 
 
 def build(out: Path, pyodide: Path | None) -> None:
-    """Make the site anew in a folder."""
+    """Make the site anew in a folder, which must hold nothing else."""
     if out.exists():
         shutil.rmtree(out)
     shutil.copytree(ROOT / "web", out)
@@ -52,6 +52,13 @@ def build(out: Path, pyodide: Path | None) -> None:
     for mark, text in filled.items():
         page = page.replace(mark, text)
     (out / "index.html").write_text(page, encoding="utf-8")
+
+
+def may_be_replaced(out: Path) -> bool:
+    """Return whether a folder is not there, is empty, or holds a site."""
+    if not out.exists():
+        return True
+    return out.is_dir() and (not any(out.iterdir()) or (out / "unsample.zip").is_file())
 
 
 def policy(source: str, *, script: str, style: str) -> str:
@@ -94,6 +101,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "web")
     parser.add_argument("--pyodide", type=Path, help="a folder with Pyodide, instead of the CDN")
     given = parser.parse_args()
+    if not may_be_replaced(given.out):
+        parser.error(f"--out must be new, empty, or a site made before, got {str(given.out)!r}")
     build(given.out, given.pyodide)
     print(f"open it with: {Path(sys.executable).name} -m http.server -d {given.out}")
 

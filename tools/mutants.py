@@ -1,6 +1,6 @@
 """Does a test fail when the core is wrong? ``make mutants`` runs mutmut and judges what it finds.
 
-Mutmut copies the functions of metrics, law, evidence, prior and bounds, each with one small error,
+Mutmut copies the functions of the packages from metrics to posterior, each with one small error,
 and runs the tests that reach the function (pyproject.toml says which). There are thousands, so a
 sample is drawn of each package, with a fixed seed. At least 90 % must be found. Those that survive
 are listed in ``out/mutants.md``. `HARMLESS` says which changes alter no number and no refusal, and
@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "mutants"
 LISTED = ROOT / "out" / "mutants.md"
-LEAST = 0.9
+MIN_SHARE = 0.9
 #: What mutmut says of a mutant by the exit code of its tests: 0 survived, 33 no test reaches it.
 SURVIVED, UNREACHED = 0, 33
 #: What is left of two lines once these are taken out of both -> why a change of it does no harm.
@@ -87,15 +87,15 @@ def report(chosen: list[str]) -> bool:
     """Print the share that was found by package, list what survived; is it enough?"""
     found, known = results(), reached()
     codes = {name: found[name] if function(name) in known else UNREACHED for name in chosen}
-    lost = {
+    survivors = {
         name: change(name) for name, code in sorted(codes.items()) if code in (SURVIVED, UNREACHED)
     }
-    why = {name: reason(lines) for name, lines in lost.items()}
+    why = {name: reason(lines) for name, lines in survivors.items()}
     table = ["| package | mutants | harmless | found | share |", "| --- | --- | --- | --- | --- |"]
     for each in [*sorted(set(map(package, chosen))), ""]:
         some = [name for name in chosen if not each or package(name) == each]
         harmless = sum(bool(why.get(name)) for name in some)
-        number, tried = sum(name not in lost for name in some), len(some) - harmless
+        number, tried = sum(name not in survivors for name in some), len(some) - harmless
         share = number / tried
         error = (share * (1.0 - share) / tried) ** 0.5
         shown = f"{share:.1%} ± {error:.1%}"
@@ -103,12 +103,12 @@ def report(chosen: list[str]) -> bool:
     print(*table, sep="\n")
     listed = [
         "\n    ".join([f"\n{name}: {why[name] or 'no test finds it'}\n", *lines])
-        for name, lines in lost.items()
+        for name, lines in survivors.items()
     ]
     LISTED.parent.mkdir(exist_ok=True)
     LISTED.write_text("\n".join([*table, *listed]) + "\n", encoding="utf-8")
     print(f"survivors are listed in {LISTED.relative_to(ROOT)}")
-    return share >= LEAST
+    return share >= MIN_SHARE
 
 
 def change(name: str) -> list[str]:
@@ -149,7 +149,7 @@ def main() -> None:
     if any(found[name] is None for name in tried):
         sys.exit(f"every mutant must be tried; mutmut says:\n{told}")
     if not report(names):
-        sys.exit(f"at least {LEAST:.0%} must be found")
+        sys.exit(f"at least {MIN_SHARE:.0%} must be found")
 
 
 if __name__ == "__main__":

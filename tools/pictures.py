@@ -15,12 +15,12 @@ from matplotlib.axes import Axes
 
 import unsample
 from unsample.errors import UnsampleWarning
-from unsample.lab.bank import RankSet, load_bank
+from unsample.lab.corpus import RankSet, load_corpus
 from unsample.lab.datasets import load_ranks
-from unsample.law import RankGrid, draw_sampled_ranks
-from unsample.prior import KINDS, shipped
-from unsample.prior._shapes import shapes_on
-from unsample.show import plot, plot_curve
+from unsample.posterior import PROTOCOLS, shipped
+from unsample.posterior._basis import shapes_on
+from unsample.report import plot
+from unsample.sampling import RankGrid, draw_sampled_ranks
 
 RECOMMENDERS = {
     "ease": "EASE",
@@ -116,13 +116,13 @@ def quiet_estimate(
     """Return an estimate whose warnings are kept in it alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsampleWarning)
-        return unsample.estimate(drawn, items=items, sampled=sampled, candidates=candidates, **more)
+        return unsample.estimate(drawn, items=items, sampled=sampled, protocol=candidates, **more)
 
 
 def what_can_be_known() -> None:
     """Draw intervals and bounds for 99 and 499 negatives, with and without stated candidates."""
     panels = [
-        ("99 negatives, candidates not stated", 99, "unseen", None),
+        ("99 negatives, protocol not stated", 99, "unseen", None),
         ("99 negatives, unseen candidates", 99, "unseen", "unseen"),
         ("499 negatives, unseen candidates", 499, "unseen", "unseen"),
         ("99 negatives, all candidates", 99, "all", "all"),
@@ -130,17 +130,50 @@ def what_can_be_known() -> None:
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharey=True, layout="constrained")
     for ax, (title, sampled, candidates, stated) in zip(axes.flat, panels, strict=True):
         result, full_ranks = estimate_drawn("ml-1m", sampled, candidates, stated)
-        plot_curve(result, full_ranks=full_ranks, ax=ax)
+        result.plot_curve(full_ranks=full_ranks, ax=ax)
         ax.set_title(f"EASE on ml-1m, {title}", fontsize=10)
     figure.savefig(FOLDER / "what-can-be-known.svg", metadata=METADATA)
+
+
+def cloud(shown: int = 40) -> None:
+    """Draw some curves of a cloud, and Recall@K of each, beside the exact ones."""
+    result, full_ranks = estimate_drawn("ml-1m", 99, "unseen", "unseen")
+    curves, edge = result.curves, result.counts.blind_rank
+    grid, masses = curves.on_one_grid()
+    some = masses[:: len(masses) // shown][:shown]
+    rank = (grid.low + grid.high) / 2
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    left.plot(rank, (some / grid.width).T, color=TEAL, alpha=0.35, lw=0.7)
+    edges = np.unique(np.geomspace(1, grid.items + 1, 22).round())
+    exact = np.histogram(full_ranks, bins=edges)[0] / len(full_ranks) / np.diff(edges)
+    left.plot(np.sqrt(edges[:-1] * (edges[1:] - 1)), exact, color=ORANGE, lw=1.6)
+    left.set(xscale="log", yscale="log", xlim=(1, grid.items), ylim=(1e-6, 0.2))
+    left.set(xlabel="rank R", ylabel="P(R)")
+    left.set_title(f"{shown} draws", fontsize=11, loc="left")
+    ks = np.unique(np.geomspace(1, 200, 40).round().astype(int))
+    recalls = [curves.metric(f"Recall@{k}") for k in ks]
+    low, high = np.array([each.interval() for each in recalls]).T
+    inside = np.cumsum(some, axis=1)[:, grid.locate(ks)]
+    right.fill_between(ks, low, high, color=TEAL, alpha=0.2, lw=0, label="95 % interval")
+    right.plot(ks, inside.T, color=TEAL, alpha=0.35, lw=0.7)
+    right.plot(ks, [each.value for each in recalls], color=INK, lw=1.6, label="median")
+    truth = [np.mean(full_ranks <= k) for k in ks]
+    right.plot(ks, truth, color=ORANGE, lw=1.6, label="exact")
+    right.set(xscale="log", xlim=(1, 200), ylim=(0, None), xlabel="K", ylabel="Recall@K")
+    right.set_title("Recall@K of the same draws", fontsize=11, loc="left")
+    right.legend(loc="upper left", frameon=False, fontsize=9)
+    for ax in (left, right):
+        ax.axvline(edge, color=INK, lw=0.8, ls=":")
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.savefig(FOLDER / "cloud.svg", metadata=METADATA)
 
 
 def from_printed_numbers() -> None:
     """Draw what four printed numbers tell about the whole curve."""
     printed = {"HR@1": "0.226", "HR@5": "0.562", "HR@10": "0.710", "NDCG@10": "0.448"}
-    result = unsample.published(printed, items=3541, sampled=99, users=6040, candidates="unseen")
+    result = unsample.published(printed, items=3541, sampled=99, users=6040, protocol="unseen")
     full_ranks = np.minimum(load_ranks("ml-1m", "ease").ranks, 3541)
-    ax = plot_curve(result, largest=1000, full_ranks=full_ranks)
+    ax = result.plot_curve(largest=1000, full_ranks=full_ranks)
     ax.figure.savefig(FOLDER / "published.svg", metadata=METADATA)
 
 
@@ -149,9 +182,9 @@ def what_was_learned(items: int = 10_000, draws: int = 4000) -> None:
     grid = RankGrid.coarse(items)
     shapes, rank = shapes_on(grid), (grid.low + grid.high) / 2
     figure, axes = plt.subplots(
-        1, len(KINDS), figsize=(11, 3.6), sharex=True, sharey=True, layout="constrained"
+        1, len(PROTOCOLS), figsize=(11, 3.6), sharex=True, sharey=True, layout="constrained"
     )
-    for ax, kind in zip(axes, KINDS, strict=True):
+    for ax, kind in zip(axes, PROTOCOLS, strict=True):
         known = shipped().learned[kind]
         normal = np.random.default_rng(0).normal(size=(draws, len(known.mean)))
         drawn = (known.mean + normal @ known.root.T) @ shapes.T
@@ -159,12 +192,12 @@ def what_was_learned(items: int = 10_000, draws: int = 4000) -> None:
         lowest, low, middle, high, highest = np.exp(
             np.quantile(drawn, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
         )
-        bank = load_bank().select(kind=kind, partial=False)
-        near = [held for held in bank if items / 3 <= held.items <= 3 * items]
+        corpus = load_corpus().select(kind=kind, partial=False)
+        near = [held for held in corpus if items / 3 <= held.items <= 3 * items]
         for held in near:
             thin = {"color": INK, "alpha": min(0.5, 20 / len(near)), "lw": 0.6}
             ax.plot(*density(held, items), rasterized=True, **thin)
-        ax.plot([], [], color=INK, alpha=0.5, lw=0.6, label="models of the bank")
+        ax.plot([], [], color=INK, alpha=0.5, lw=0.6, label="models of the corpus")
         ax.fill_between(rank, lowest, highest, color=TEAL, alpha=0.22, lw=0, label="90 % of curves")
         ax.fill_between(rank, low, high, color=TEAL, alpha=0.4, lw=0, label="50 %")
         ax.plot(rank, middle, color=ORANGE, lw=1.6, label="median")
@@ -194,14 +227,17 @@ def over_data_sets() -> None:
     wanted = ("allrecipes", "amazon-cds", "hin-yelp", "s3-beauty", "steam-200k")
     sets: dict[str, dict[str, unsample.RankCounts]] = {name: {} for name in wanted}
     rng = np.random.default_rng(0)
-    for each in load_bank():
+    for each in load_corpus():
         known = each.model in ("ease", "knn", "pop") and each.dataset in wanted
         if known and each.kind == "unseen":
             ranks = rng.permutation(each.ranks())[:3000]
             drawn = draw_sampled_ranks(ranks, items=each.items, sampled=99, rng=rng)
             counts = unsample.RankCounts.from_ranks(drawn, items=each.items, sampled=99)
             sets[each.dataset][each.model] = counts
-    found = unsample.compare(sets, across="dataset", metrics="NDCG@10", candidates="unseen")
+    with warnings.catch_warnings():
+        # The ranks of each model are shuffled, so no users match.
+        warnings.simplefilter("ignore", UnsampleWarning)
+        found = unsample.compare(sets, across="dataset", metrics="NDCG@10", protocol="unseen")
     plot(found, ax=plt.subplots(figsize=(7.5, 2.8), layout="constrained")[1])
     plt.savefig(FOLDER / "across.svg", metadata=METADATA)
     plt.close()
@@ -213,6 +249,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     problem()
     what_can_be_known()
+    cloud()
     from_printed_numbers()
     what_was_learned()
     over_data_sets()

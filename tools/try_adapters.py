@@ -48,6 +48,11 @@ def prepare(library: str, folder: Path) -> Path:
     # Its own dependencies are part of what is tried: a library must install beside this package.
     stamp = "\n".join([*wanted, *PROJECT["dependencies"]])
     if not ready.exists() or ready.read_text() != stamp:
+        place = folder / library
+        if place.exists() and not (place / "pyvenv.cfg").is_file():
+            raise SystemExit(
+                f"{str(place)!r} must be new, or an environment; name other --environments"
+            )
         venv.create(folder / library, with_pip=True, clear=True)
         command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*command, "-e", HERE, *wanted], check=True)  # noqa: S603

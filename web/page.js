@@ -33,7 +33,9 @@
   }
   function submit(form) {
     const fields = fieldsOf(form);
-    history.replaceState(null, "", `#${new URLSearchParams({ calculator: form.id, ...fields })}`);
+    const link = `#${new URLSearchParams({ calculator: form.id, ...fields })}`;
+    // Some browsers refuse an address of a megabyte, which a pasted text can be.
+    history.replaceState(null, "", link.length < 100000 ? link : `#calculator=${form.id}`);
     state.next = { calculator: form.id, fields, files: form.id === "ranks" ? state.files : [] };
     ask();
   }

@@ -26,7 +26,10 @@ import unsample
 
 FOLDER = "api"
 #: Modules that one imports to extend the package.
-INNER = ("answers", "bounds", "evidence", "law", "prior", "show", "tables")
+INNER = (
+    *("bounds", "counts", "likelihood", "posterior", "questions", "sampling", "tables"),
+    "uncertainty",
+)
 STABLE = "Stable: whatever changes here has a line in the changelog."
 CHANGING = "For those who extend the package. It may change with any version."
 

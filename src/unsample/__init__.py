@@ -14,18 +14,32 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 #: The modules of the surface, and the names that others hold.
-_MODULES = ("adapters", "designs", "errors", "estimators", "lab", "law", "metrics")
+_MODULES = (
+    *("adapters", "designs", "errors", "estimators", "lab", "metrics"),
+    *("report", "sampling", "scoring"),
+)
 _HOLDERS = {
-    "answers": (
-        *("Across", "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Published"),
-        *("audit", "compare", "estimate", "evaluate", "exact", "plan", "published"),
-    ),
+    "questions.estimate.ask": ("estimate",),
+    "questions.estimate.exact": ("exact",),
+    "questions.estimate.result": ("Estimates",),
+    "questions.compare.ask": ("compare",),
+    "questions.compare.result": ("Comparison",),
+    "questions.compare.data_sets": ("Across",),
+    "questions.published.ask": ("published",),
+    "questions.published.leaderboard": ("Leaderboard",),
+    "questions.published.result": ("Published",),
+    "questions.evaluate.ask": ("evaluate",),
+    "questions.evaluate.result": ("Evaluation",),
+    "questions.plan.ask": ("plan",),
+    "questions.plan.result": ("Plan",),
+    "questions.audit.ask": ("audit",),
+    "questions.audit.result": ("Audit",),
     "designs": ("Run",),
-    "evidence": ("RankCounts", "sampled_ranks"),
-    "prior": ("Prior",),
+    "counts": ("Negatives", "RankCounts", "sampled_ranks"),
+    "posterior": ("Prior",),
     "tables": ("Read", "sql"),
 }
 _SURFACE = {name: holder for holder, names in _HOLDERS.items() for name in names}
@@ -36,6 +50,8 @@ __all__ = [
     "Comparison",
     "Estimates",
     "Evaluation",
+    "Leaderboard",
+    "Negatives",
     "Plan",
     "Prior",
     "Published",
@@ -51,48 +67,46 @@ __all__ = [
     "estimators",
     "evaluate",
     "exact",
-    "lab",
     "metrics",
     "plan",
     "published",
+    "report",
     "sampled_ranks",
+    "scoring",
     "sql",
 ]
 
 if TYPE_CHECKING:
-    from unsample import adapters, designs, errors, estimators, lab, metrics
-    from unsample import law as law
-    from unsample import show as show
-    from unsample.answers import (
-        Across,
-        Audit,
-        Comparison,
-        Estimates,
-        Evaluation,
-        Plan,
-        Published,
-        audit,
-        compare,
-        estimate,
-        evaluate,
-        exact,
-        plan,
-        published,
-    )
+    from unsample import adapters, designs, errors, estimators, metrics, report, scoring
+    from unsample import sampling as sampling
+    from unsample.counts import Negatives, RankCounts, sampled_ranks
     from unsample.designs import Run
-    from unsample.evidence import RankCounts, sampled_ranks
-    from unsample.prior import Prior
+    from unsample.posterior import Prior
+    from unsample.questions.audit.ask import audit
+    from unsample.questions.audit.result import Audit
+    from unsample.questions.compare.ask import compare
+    from unsample.questions.compare.data_sets import Across
+    from unsample.questions.compare.result import Comparison
+    from unsample.questions.estimate.ask import estimate
+    from unsample.questions.estimate.exact import exact
+    from unsample.questions.estimate.result import Estimates
+    from unsample.questions.evaluate.ask import evaluate
+    from unsample.questions.evaluate.result import Evaluation
+    from unsample.questions.plan.ask import plan
+    from unsample.questions.plan.result import Plan
+    from unsample.questions.published.ask import published
+    from unsample.questions.published.leaderboard import Leaderboard
+    from unsample.questions.published.result import Published
     from unsample.tables import Read, sql
 
 
 def __getattr__(name: str) -> Any:
+    if name not in _MODULES and name not in _SURFACE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    rules = importlib.import_module("unsample._rules")
     if name in _MODULES:
-        return importlib.import_module(f"unsample.{name}")
-    if name not in _SURFACE:
-        from unsample._gone import no_attribute
-
-        raise no_attribute("unsample", name)
-    value = getattr(importlib.import_module(f"unsample.{_SURFACE[name]}"), name)
+        return rules.import_whole(f"unsample.{name}")
+    value = getattr(rules.import_whole(f"unsample.{_SURFACE[name]}"), name)
     globals()[name] = value
     return value
 

@@ -10,18 +10,18 @@ if TYPE_CHECKING:
 
 #: Verb -> where it is.
 VERBS = {
-    "estimate": "unsample.cli.estimate:estimate",
-    "compare": "unsample.cli.compare:compare",
-    "published": "unsample.cli.published:published",
-    "plan": "unsample.cli.plan:plan",
-    "audit": "unsample.cli.audit:audit",
-    "reproduce": "unsample.lab.cli:reproduce",
+    "estimate": "unsample.questions.estimate.command:estimate",
+    "compare": "unsample.questions.compare.command:compare",
+    "published": "unsample.questions.published.command:published",
+    "plan": "unsample.questions.plan.command:plan",
+    "audit": "unsample.questions.audit.command:audit",
+    "reproduce": "unsample.lab.command:reproduce",
 }
 
 
 def application() -> click.Group:
     """Return the command; a verb is imported when it is called."""
-    from unsample.cli.group import LazyGroup
+    from unsample.cli.verbs import LazyGroup
 
     return LazyGroup(VERBS)
 

@@ -12,14 +12,16 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample.errors import FileError
+from unsample._files import ARCHIVE_ENDINGS, check_ending, is_file, write_atomically
+from unsample.errors import FileError, UnsampleError
 
 #: What the standard library raises when a compressed file or an archive is damaged.
 DAMAGED = (
@@ -39,6 +41,8 @@ _HARMLESS = 1 << 28
 #: Large files of an evaluation are text and numbers, which compress by less than this.
 _LARGEST_RATIO = 100
 _CHUNK = 1 << 20
+#: Members of an archive that may reach 2 GB get a longer header.
+_LARGE = 1 << 30
 
 
 def check_unpacked(where: str, packed: int, unpacked: int, hint: str) -> None:
@@ -98,14 +102,53 @@ def read_arrays(stream: IO[bytes], where: str) -> dict[str, npt.NDArray[Any]]:
         raise FileError(f"cannot read {where} as NPZ: {problem}") from problem
 
 
-def write_arrays(stream: IO[bytes], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write an NPZ archive: the same arrays give the same bytes, and fewer than NumPy's own."""
-    with zipfile.ZipFile(stream, "w") as archive:
+def save_archive(
+    path: Path, write: Callable[[IO[bytes]], object], *, read: Callable[[Path], object]
+) -> None:
+    """Write an NPZ archive, whole or not at all; replace only a file that ``read`` takes.
+
+    Ranks are read from files of the same ending, and must not become what was made of them.
+    """
+    check_ending("path", path, ARCHIVE_ENDINGS)
+    if is_file(path) and path.stat().st_size:
+        try:
+            read(path)
+        except (OSError, UnsampleError) as problem:
+            raise FileError(
+                f"path must be new, or a file that was saved here before, got {str(path)!r}, which "
+                f"holds something else ({problem}); choose another name"
+            ) from problem
+    write_atomically(path, write)
+
+
+def write_arrays(
+    stream: IO[bytes],
+    arrays: Mapping[str, npt.NDArray[Any]],
+    *,
+    compression: int = zipfile.ZIP_DEFLATED,
+) -> None:
+    """Write an NPZ archive: the same arrays give the same bytes."""
+    with _new_archive(stream) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")
-            entry.compress_type = zipfile.ZIP_LZMA
-            with archive.open(entry, "w") as member:
+            entry.compress_type = compression
+            with archive.open(entry, "w", force_zip64=array.nbytes > _LARGE) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+@contextmanager
+def _new_archive(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    """Yield an archive that is written; an error, such as Ctrl-C amid the writing, leaves as it is.
+
+    An archive cannot be closed while a member is written: that error would hide the first one.
+    """
+    archive = zipfile.ZipFile(stream, "w")
+    try:
+        yield archive
+    except BaseException:
+        archive.fp = None  # so it counts as closed
+        raise
+    archive.close()
 
 
 def _plain(name: str, array: Any) -> npt.NDArray[Any]:

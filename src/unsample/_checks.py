@@ -1,6 +1,6 @@
-"""Argument checks shared by every package: one wording, one place.
+"""Argument checks shared by every package, so that each message is written once.
 
-Those of single values are in `_rules`, and are passed on from here.
+Checks of single values are in `_rules`, and are exported here too.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from unsample._rules import (
     LARGEST_CATALOGUE,
     at_position,
     check_choice,
+    check_flag,
     check_integer,
+    check_kind,
     check_level,
+    check_path,
     check_real,
     import_extra,
     message,
     suggest,
+    warn,
 )
 from unsample.errors import InputError, RankError
 
@@ -33,14 +37,20 @@ __all__ = [
     "as_index",
     "as_integer_array",
     "as_rng",
+    "as_seed",
     "as_text_array",
     "at_position",
     "check_choice",
+    "check_flag",
     "check_integer",
+    "check_kind",
     "check_level",
+    "check_path",
     "check_real",
+    "check_unmasked",
     "import_extra",
     "suggest",
+    "warn",
 ]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -48,7 +58,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Seed: TypeAlias = "int | np.random.Generator | np.random.SeedSequence | None"
 
-#: A large array of texts may take at most so many times the memory of the texts themselves.
+#: A large array of texts may take at most this many times the memory of the texts themselves.
 _LARGEST_WASTE = 100
 _FEW_LETTERS = 1 << 25
 
@@ -71,14 +81,23 @@ def as_rng(rng: Seed) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+def as_seed(rng: Seed) -> int:
+    """Return the number that stands for a seed in keys and hashes: the seed, or 63 random bits."""
+    if rng is None or isinstance(rng, np.random.Generator | np.random.SeedSequence):
+        return int(as_rng(rng).integers(2**63))
+    hint = "pass a seed, a numpy Generator, or None"
+    return check_integer("rng", rng, minimum=0, maximum=2**63 - 1, hint=hint)
+
+
 def as_integer_array(
     name: str, values: object, *, hint: str = "", error: type[InputError] = RankError
 ) -> IntArray | npt.NDArray[np.integer[Any]]:
     """Return ``values`` as a one-dimensional integer array; copy only if needed."""
     try:
         array = np.asarray(values)
-    except (TypeError, ValueError) as problem:
+    except Exception as problem:  # objects of other libraries raise errors of their own
         raise error(message(name, "a flat sequence of integers", values, hint)) from problem
+    check_unmasked(name, values, error=error)
     if array.ndim != 1:
         raise error(
             message(name, "one-dimensional", f"an array of shape {array.shape}", hint, show=str)
@@ -95,6 +114,13 @@ def as_integer_array(
         got = f"{array[where]!s} {at_position(where, array.size)} ({int(bad.sum())} such values)"
         raise error(message(name, "whole numbers", got, hint, show=str))
     return array.astype(np.int64)
+
+
+def check_unmasked(name: str, values: Any, *, error: type[InputError] = InputError) -> None:
+    """Refuse an array that hides values behind a mask, below which other numbers stand."""
+    if np.ma.is_masked(values):
+        hidden = int(np.sum(np.ma.getmask(values)))
+        raise error(f"{name} must hold a value everywhere, got {hidden:,} that are masked")
 
 
 def as_text_array(

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and found by a path, a pattern or a folder.
+"""Files: written whole or not at all, never over an input, and found by a path or a pattern.
 
 A file is written under a temporary name in the same folder, and renamed when it is complete. What a
 killed process leaves is called ``.NAME.….part``, and may be deleted.
@@ -11,12 +11,15 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO
 
-from unsample._rules import suggest
+from unsample._rules import ONCE, suggest
 from unsample.errors import FileError
 
 #: Characters of a name that its temporary name repeats: a name has at most 255 bytes in all.
@@ -24,29 +27,33 @@ _LONGEST_START = 50
 #: Longer patterns take seconds to parse, and no path is so long.
 _LONGEST_PATTERN = 1024
 _DEVICES = Path("/dev")
+#: How the names of files end, by what is written.
+PAGE_ENDINGS = (".html", ".htm")
+PLOT_ENDINGS = (".svg", ".pdf", ".png")
+ARCHIVE_ENDINGS = (".npz",)
 _ADVICE = {
     errno.ENOENT: "make its folder first",
-    errno.ENOTDIR: "what should be its folder is a file; choose another place",
+    errno.ENOTDIR: "what should be its folder is a file; choose another path",
     errno.EISDIR: "give the name of a file",
-    errno.EACCES: "choose a place that you may write to",
-    errno.EPERM: "choose a place that you may write to",
-    errno.EROFS: "choose a place that can be written to",
-    errno.ENOSPC: "make room, or choose another place",
-    errno.EDQUOT: "make room, or choose another place",
-    errno.EFBIG: "files may not grow that large here; choose another place",
+    errno.EACCES: "choose a folder that you may write to",
+    errno.EPERM: "choose a folder that you may write to",
+    errno.EROFS: "choose a folder that can be written to",
+    errno.ENOSPC: "make room, or choose another disk",
+    errno.EDQUOT: "make room, or choose another disk",
+    errno.EFBIG: "files may not grow that large here; choose another disk",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Call ``write`` on a temporary file beside ``path``, then rename it into place.
+    """Call ``write`` on a temporary file beside ``path``, then rename it to ``path``.
 
     A new file gets the permissions that the umask allows; a replaced file keeps its own. A pipe or
     a device (``/dev/null``) is written to, not replaced. A link is replaced, not followed: who made
     it does not decide which file is overwritten.
     """
     try:
-        if _is_stream(path):
+        if is_stream(path):
             with path.open("wb") as stream:
                 write(stream)
             return
@@ -64,12 +71,86 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise unwritable(path, problem) from problem
 
 
+def check_ending(name: str, path: Path, endings: Sequence[str]) -> None:
+    """Refuse a path that does not end as the format does: it may be that of somebody's data."""
+    if path.suffix.lower() not in endings:
+        *others, last = endings
+        rule = f"{', '.join(others)} or {last}" if others else last
+        raise FileError(
+            f"{name} must end in {rule}, got {str(path)!r}; such as {path.stem + endings[0]!r}"
+        )
+
+
+def check_apart(name: str, path: Path, others: Iterable[str]) -> None:
+    """Refuse to write over a file that is read or written besides, whatever it is called there.
+
+    ``others`` are paths, patterns, folders, or - for standard input. Links, and other spellings of
+    a path, mean the same file. A new file in a folder that is read, or whose name a pattern has,
+    would be read the next time.
+    """
+    others = list(others)
+    reader = next((other for other in others if _would_read(path, other)), None)
+    if reader is not None and not path.exists():
+        raise FileError(
+            f"{name} must not be where it would be read, got {str(path)!r} in {reader!r}; choose "
+            "another folder"
+        )
+    try:
+        there = path.stat()
+    except OSError:  # there is nothing to write over
+        return
+    if stat.S_ISDIR(there.st_mode) or stat.S_ISCHR(there.st_mode):
+        return  # a terminal may be read and written
+    if any(os.path.samestat(there, each) for other in others for each in _states(other)):
+        raise FileError(
+            f"{name} must not be a file that is also read or written, got {str(path)!r}; choose "
+            "another name"
+        )
+
+
+def _would_read(path: Path, source: str) -> bool:
+    """Return whether a source is a folder or a pattern, and would read a file of this name."""
+    if path.name[:1] in ("", ".", "_"):
+        return False
+    if os.path.isdir(source):  # noqa: PTH112 - as is_file
+        return Path(source).resolve() in path.resolve().parents
+    if not glob.has_magic(source) or is_file(source):
+        return False
+    folder, name = os.path.split(source)
+    if name == "**":  # all that is below
+        folder, name = source, "*"
+    if not fnmatch(path.name, name):
+        return False
+    # The folders themselves are compared: links and other spellings mean the same.
+    with suppress(OSError, re.error):
+        there = path.parent.stat()
+        folders = glob.iglob(folder or ".", recursive=True)  # noqa: PTH207 - as _matches
+        return any(_is_same(there, each) for each in folders)
+    return False
+
+
+def _is_same(there: os.stat_result, path: str) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(there, os.stat(path))  # noqa: PTH116 - as is_file
+    return False
+
+
+def _states(source: str) -> Iterator[os.stat_result]:
+    """Yield the identity of each file of a source; reading reports the files that are missing."""
+    with suppress(OSError, ValueError, FileError):
+        if source == "-":
+            yield os.fstat(sys.stdin.fileno())
+        else:
+            for file in find_files(source):
+                yield file.stat()
+
+
 def check_writable(path: Path) -> None:
     """Refuse a path that cannot be written, before hours are spent on its content."""
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not _is_stream(path):
+        if not is_stream(path):
             with _temporary(path) as temporary:
                 temporary.touch(exist_ok=False)
     except OSError as problem:
@@ -83,11 +164,11 @@ def unwritable(path: Path, problem: OSError) -> FileError:
     return FileError(f"{reason}; {advice}" if advice else reason)
 
 
-def _is_stream(path: Path) -> bool:
+def is_stream(path: Path) -> bool:
     """Return whether ``path`` is written to, not replaced: a pipe, a device, ``/dev/stdout``."""
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
+    except OSError:  # what is wrong, writing it will say
         return False
     # A link in /dev may lead to a plain file, and must still not be replaced.
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or path.absolute().parent == _DEVICES
@@ -105,6 +186,12 @@ def _temporary(target: Path) -> Iterator[Path]:
 
 
 # -- what is there --------------------------------------------------------------------------------
+
+
+def temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that is removed on leaving; a lock is held while the first one is found."""
+    with ONCE:
+        return tempfile.TemporaryDirectory(prefix="unsample-")
 
 
 def find_files(path: str) -> list[Path]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-#: Nothing is shown of what takes less time, and a line is written anew at most so often.
+#: Seconds before a line is shown at all, and at least between two versions of it.
 _PATIENCE, _EVERY = 2.0, 0.2
 _WIDTH = 20
 

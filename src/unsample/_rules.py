@@ -1,21 +1,46 @@
-"""Checks of single values, and texts for people: what the command needs before it loads numpy."""
+"""Checks of single values, warnings, and texts for people: what needs no numpy."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
+import logging  # noqa: F401 - before `ONCE`, see there
 import math
 import numbers
+import os
 import re
+import sys
+import warnings
 from collections.abc import Iterable
-from types import ModuleType
+from threading import RLock
+from types import FrameType, ModuleType
 from typing import Any
 
-from unsample._gone import gone
-from unsample.errors import GoneError, InputError, MissingExtraError
+from unsample.errors import InputError, MissingExtraError, UnsampleWarning
 
+#: Held while something is done that a process does once, such as an import, and while what belongs
+#: to the whole process changes. No process forks meanwhile: its child would wait for ever for the
+#: thread that had begun it, and is not there.
+#:
+#: A fork takes such locks in the reverse order of their registration, and logging has one as well,
+#: which many modules want while they are imported. So logging is imported first: a fork that held
+#: its lock, and waited for an import that wants it, would wait for ever.
+ONCE = RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=ONCE.acquire,
+        after_in_parent=ONCE.release,
+        after_in_child=ONCE.release,
+    )
 #: Ranks beyond this are not distinguished by float64 arithmetic on rank products.
 LARGEST_CATALOGUE = 10**12
+#: What numpy calls a bool, in its versions.
+_NUMPY_BOOLS = {("numpy", "bool"), ("numpy", "bool_")}
+#: How the paths of this package begin.
+_PACKAGE = os.path.join(os.path.dirname(__file__), "")  # noqa: PTH118, PTH120 - as in tracebacks
+#: Code between a function of this package and its caller, at whose line a warning points.
+_PASSED = (_PACKAGE, contextlib.__file__)
 #: What a terminal obeys or cannot show: control characters except line ends and tabs, marks that
 #: change the direction of writing, other line separators, and half characters.
 _UNSHOWABLE = re.compile(
@@ -73,14 +98,6 @@ def check_level(level: object) -> float:
     return check_real("level", level, low=0.0, high=1.0, open_low=True, open_high=True, hint=hint)
 
 
-#: What to say of any wrong choice of an argument, where the nearest word would mislead.
-_HINTS = {
-    "negatives": "items must be drawn at random: those that a model chose (hard negatives, the "
-    "best of BM25, NanoBEIR) tell nothing of the items that it left; draw a random part for all "
-    "queries ('shared') or for each ('own'), or rank in full with unsample.evaluate"
-}
-
-
 def check_choice(
     name: str,
     value: object,
@@ -92,13 +109,30 @@ def check_choice(
     """Return ``value`` if it is one of ``choices``; otherwise suggest the nearest."""
     known = list(choices)
     if not isinstance(value, str) or value not in known:
-        former = gone(f"{name}={value!r}")
-        if former is not None:
-            raise GoneError(former)
         rule = "one of " + ", ".join(known)
-        near = _HINTS.get(name) or suggest(str(value), known)
-        raise error(message(name, rule, value, hint or near))
+        raise error(message(name, rule, value, hint or suggest(str(value), known)))
     return value
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return a bool of Python or numpy; words such as "no" would all be true."""
+    kind = type(value)
+    if isinstance(value, bool) or (kind.__module__, kind.__name__) in _NUMPY_BOOLS:
+        return bool(value)
+    raise InputError(message(name, "True or False", value, ""))
+
+
+def check_path(name: str, value: object, *, hint: str = "") -> str:
+    """Return a path as text."""
+    if isinstance(value, str | os.PathLike):
+        return os.fspath(value)
+    raise InputError(message(name, "a path", value, hint))
+
+
+def check_kind(name: str, value: object, kind: type, *, hint: str = "") -> None:
+    """Refuse what is not an object of a class of this package."""
+    if not isinstance(value, kind):
+        raise InputError(message(name, f"an unsample.{kind.__name__}", value, hint))
 
 
 def suggest(word: str, choices: Iterable[str], *, near: float = 0.6) -> str:
@@ -113,16 +147,36 @@ def at_position(index: int, size: int) -> str:
     return f"at position {index + 1:,} of {size:,}"
 
 
-def import_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
-    """Import an optional library, or name the line that installs it."""
-    try:
+def import_whole(module: str) -> ModuleType:
+    """Import a module, while no process may fork."""
+    with ONCE:
         return importlib.import_module(module)
+
+
+def import_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import an optional library, or name the line that installs it.
+
+    ``extra`` is the package's extra that brings the library; empty if none does.
+    """
+    try:
+        return import_whole(module)
     except ImportError as problem:
         library = module.partition(".")[0]
+        install = f"'unsample[{extra}]'" if extra else library
         raise MissingExtraError(
             f"{purpose} needs {library}, which is not installed; "
-            f"install it with: pip install 'unsample[{extra}]'"
+            f"install it with: pip install {install}"
         ) from problem
+
+
+def warn(text: str, category: type[UnsampleWarning] = UnsampleWarning) -> None:
+    """Raise a warning of Python that points at the line outside this package that led to it."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as warnings itself finds the line
+    level = 2
+    while frame is not None and frame.f_code.co_filename.startswith(_PASSED):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 def printable(text: str) -> str:

@@ -3,42 +3,96 @@
 On a busy machine the threads of a product of a few hundred rows wait for each other, and wall time
 is many times processor time. Limits belong to the whole process. So the first of our calls that
 starts sets them, and the last one that ends removes them, in whatever threads the calls run.
+
+It is also what makes forks safe. A product that takes several threads locks OpenBLAS while it runs,
+and the child of a fork in this moment would wait for ever at its own first product.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Lock
-from typing import Any, TypeVar
+from threading import get_ident
+from typing import Any, Generic, Self, TypeVar, overload
+
+from unsample._rules import ONCE, import_whole
+
+#: What answers import when they need it. A thread may fork while another one answers, so all of
+#: it is imported when the first answer begins.
+_NEEDED = ("scipy.sparse", "scipy.linalg", "scipy.optimize")
 
 Given = TypeVar("Given")
 Done = TypeVar("Done")
 
 
+class cached_property(Generic[Given, Done]):  # noqa: N801 - as that of functools
+    """A property that an object computes once, like that of `functools`, without its lock.
+
+    Up to Python 3.11 all objects of a class share that lock, so that threads wait for each other,
+    and the child of a fork for threads that it does not have. Here two threads may compute a value
+    at the same time, and both get that of the first.
+    """
+
+    def __init__(self, compute: Callable[[Given], Done]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, held: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, held: Given, owner: type) -> Done: ...
+    def __get__(self, held: Given | None, owner: type) -> Self | Done:
+        if held is None:
+            return self
+        value = self.compute(held)
+        kept: Done = vars(held).setdefault(self.name, value)
+        return kept
+
+
 class _Limit:
     def __init__(self) -> None:
-        self.lock, self.inside, self.known = Lock(), 0, -1
+        self.known = -1
+        #: The thread of each call that is inside.
+        self.inside: dict[object, int] = {}
         self.libraries: Any = None
         self.taken: Any = None
 
-    def enter(self) -> None:
-        with self.lock:
-            if self.inside == 0:
+    def enter(self) -> object:
+        """Set the limit if nobody has, and return what `leave` is to be given."""
+        call = object()
+        if self.known < 0:
+            for module in _NEEDED:
+                import_whole(module)
+        with ONCE:
+            if not self.inside:
                 self.taken = self._set()
-            self.inside += 1
+            self.inside[call] = get_ident()
+        return call
 
-    def leave(self) -> None:
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0 and self.taken is not None:
-                # OpenBLAS obeys the thread that set the limit, which may not be the last to leave.
-                _release()
-                self.taken.restore_original_limits()
-                _release()
-                self.taken = None
+    def leave(self, call: object) -> None:
+        """Remove the limit if nobody else is inside."""
+        with ONCE:
+            self.inside.pop(call, None)
+            self._remove_if_unused()
+
+    def after_fork_in_child(self) -> None:
+        """Forget the calls of threads that the child does not have."""
+        self.inside = {call: who for call, who in self.inside.items() if who == get_ident()}
+        self._remove_if_unused()
+
+    def _remove_if_unused(self) -> None:
+        if self.inside or self.taken is None:
+            return
+        # OpenBLAS obeys the thread that set the limit, which may not be the last to leave.
+        _release()
+        self.taken.restore_original_limits()
+        _release()
+        self.taken = None
 
     def _set(self) -> Any:
         try:
@@ -61,12 +115,15 @@ def _release() -> None:
 
 
 _limit = _Limit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_limit.after_fork_in_child)
 
 
 def blas_threads() -> int:
     """Return how many threads BLAS would use."""
     try:
-        from threadpoolctl import threadpool_info
+        with ONCE:
+            from threadpoolctl import threadpool_info
     except ImportError:
         return 1
     found = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
@@ -76,11 +133,11 @@ def blas_threads() -> int:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Let BLAS use one thread; the old number is restored when the last caller leaves."""
-    _limit.enter()
+    call = _limit.enter()
     try:
         yield
     finally:
-        _limit.leave()
+        _limit.leave(call)
 
 
 def in_threads(

@@ -87,12 +87,6 @@ class MissingExtraError(UnsampleError, ImportError):
     exit_code = 3
 
 
-class GoneError(UnsampleError, ImportError):
-    """A name, argument or verb of an earlier version; the message says what to use instead."""
-
-    exit_code = 2
-
-
 class UnsampleWarning(UserWarning):
     """Base of all warnings of this package."""
 

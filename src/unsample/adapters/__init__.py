@@ -1,6 +1,6 @@
 """One file for each foreign library or engine; none is imported before it is asked for.
 
-Each turns a library's own objects into ranks (`unsample.evidence.Targets`, `RankCounts`); no
+Each turns a library's own objects into ranks (`unsample.counts.Targets`, `RankCounts`); no
 foreign type leaks inward. `INSTALL` says what to give to ``pip install`` for each.
 
 >>> from unsample.adapters import trec
@@ -9,11 +9,6 @@ foreign type leaks inward. `INSTALL` says what to give to ``pip install`` for ea
 RankCounts(1 targets, 1 cells, items=50, sampled=1, without replacement)
 """
 
-from unsample._gone import no_attribute
 from unsample.adapters._install import INSTALL
 
 __all__ = ["INSTALL"]
-
-
-def __getattr__(name: str) -> object:
-    raise no_attribute(__name__, name)

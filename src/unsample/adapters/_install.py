@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 from types import MappingProxyType, ModuleType
 
+from unsample._rules import import_whole
 from unsample.errors import InputError, MissingExtraError
 
 #: Adapter -> what ``pip install`` takes: the versions that the adapters' tests were run with.
@@ -24,7 +24,7 @@ INSTALL = MappingProxyType(
 def require(adapter: str, module: str) -> ModuleType:
     """Import a module of an adapter's library, or name the line that installs it."""
     try:
-        return importlib.import_module(module)
+        return import_whole(module)
     except ImportError as problem:
         install = " ".join(map(shlex.quote, INSTALL[adapter]))
         raise MissingExtraError(
@@ -34,6 +34,6 @@ def require(adapter: str, module: str) -> ModuleType:
 
 
 def check_object(name: str, value: object, kind: str, *attributes: str) -> None:
-    """Refuse an object that lacks what objects of this kind have."""
+    """Refuse an object without the attributes of its kind."""
     if not all(hasattr(value, attribute) for attribute in attributes):
         raise InputError(f"{name} must be {kind}, got {type(value).__name__}")

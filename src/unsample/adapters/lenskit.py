@@ -14,8 +14,8 @@ import numpy as np
 from unsample._checks import Seed
 from unsample.adapters import trec
 from unsample.adapters._install import check_object
+from unsample.counts import Targets
 from unsample.errors import InputError
-from unsample.evidence import Targets
 
 __all__ = ["targets"]
 

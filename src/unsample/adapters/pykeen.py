@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from unsample._checks import IntArray, Seed, as_rng, check_choice
+from unsample._checks import IntArray, Seed, check_choice
 from unsample.adapters._install import check_object
+from unsample.counts import Targets, check_ties, rank_with_ties
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Targets, check_ties, rank_with_ties
 
 __all__ = ["targets"]
 
@@ -58,7 +58,7 @@ def targets(
             f"negatives must be different entities, got {int(candidates.max()) - 1}, more than may "
             "be sampled for a triple: PyKEEN repeats entities then; use fewer"
         )
-    ranks = rank_with_ties(best - 1, worst - best, rule, as_rng(rng)).astype(np.int64)
+    ranks = rank_with_ties(best - 1, worst - best, rule, rng).astype(np.int64)
     # A triple asks for a head and a tail; these are two targets, each among candidates of its own.
     users = np.tile(np.arange(len(triples)), len(sides))
     return Targets(ranks, items, candidates - 1, users=users, replacement=False, filtered=True)

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed, check_level
 from unsample.adapters._install import check_object, require
-from unsample.answers import estimate
-from unsample.designs import RowScores
+from unsample.counts import Targets, check_ties
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Targets, check_ties
+from unsample.questions.estimate.ask import estimate
+from unsample.scoring import RowScores
 from unsample.tables import Asked, Read, read_targets
 
 __all__ = ["targets", "task", "watch"]
@@ -38,11 +38,11 @@ _OURS = {
 
 
 def watch(trainer: Any, *, level: float = 0.95) -> Any:
-    """Let a trainer tell full-catalogue metrics after each ``uniN`` evaluation, and return it.
+    """Add full-catalogue metrics to each ``uniN`` evaluation of a trainer, and return the trainer.
 
-    What ``trainer.evaluate`` returns then has beside ``ndcg@10`` the estimate
-    ``ndcg@10_full`` and the ends of its interval at ``level``, ``ndcg@10_low`` and
-    ``ndcg@10_high``, from the same drawn items; and so for each metric. Validations have them too.
+    The result of ``trainer.evaluate`` then has, beside ``ndcg@10``, the estimate ``ndcg@10_full``
+    and the ends of its interval at ``level``, ``ndcg@10_low`` and ``ndcg@10_high``, from the same
+    drawn items. The other metrics and validations have them too.
     ``trainer.full_catalogue`` holds the latest `Estimates`. Evaluations with ``mode: full`` stay as
     they are. Ties are broken at random.
     """
@@ -73,13 +73,13 @@ def watch(trainer: Any, *, level: float = 0.95) -> Any:
             found = trainer.full_catalogue = estimate(
                 _rank(parts, eval_data, "random", 0).counts,
                 metrics=list(asked.values()),
-                candidates="all" if _is_repeatable(eval_data) else "unseen",
+                protocol="all" if _is_repeatable(eval_data) else "unseen",
             )
-            places = trainer.config["metric_decimal_place"]
+            decimals = trainer.config["metric_decimal_place"]
             for theirs, ours in asked.items():
                 numbers = found[ours].value, *found[ours].interval(level)
                 for end, number in zip(("full", "low", "high"), numbers, strict=True):
-                    results[f"{theirs}_{end}"] = round(float(number), places)
+                    results[f"{theirs}_{end}"] = round(float(number), decimals)
         return results
 
     trainer.evaluate, trainer._neg_sample_batch_eval = evaluate_and_add, compare_and_keep  # noqa: SLF001
@@ -102,7 +102,7 @@ def targets(model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0) -> 
 
 
 def task(model: Any, loader: Any) -> dict[str, Any]:
-    """Return what `unsample.evaluate` is told of a trained model, as arguments by name.
+    """Return the arguments of `unsample.evaluate` for a trained model, by name.
 
     ``loader`` is that of test data under ``mode: full``. A user of a sequential model is a test
     interaction with the history before it; as in RecBole, the history stays among the candidates.
@@ -192,7 +192,7 @@ def _rank(parts: list[dict[str, npt.NDArray[Any]]], loader: Any, ties: str, rng:
     own = np.bincount(rows["user"], rows["target"], minlength=len(known))
     rows["items"] = (loader.dataset.item_num - 1 - known + own).astype(np.int64)[rows["user"]]
     read = Read(rows="scores", ties=ties, rng=rng)
-    return read_targets(rows, Asked(read=read, replacement=True))
+    return read_targets(rows, Asked(read=read))
 
 
 def _is_repeatable(loader: Any) -> bool:

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from unsample._checks import IntArray, Seed
+from unsample._checks import IntArray, Seed, as_seed
 from unsample.adapters._install import require
-from unsample.answers import DEFAULT_METRICS, evaluate
-from unsample.designs import Design, Excluded, as_design, as_key, as_scorer
+from unsample.counts import RankCounts
+from unsample.designs import Design, Run, as_design
 from unsample.errors import DesignError, InputError, UnsampleError
-from unsample.evidence import RankCounts
 from unsample.metrics import Metric
+from unsample.questions.evaluate.ask import evaluate
+from unsample.scoring import Excluded, as_scorer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +33,7 @@ def counts(
     scorer: Any,
     *,
     items: int,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
     design: str | Design = "exact",
     exclude: Excluded | None = None,
     user: str = "user",
@@ -55,20 +56,25 @@ def counts(
     user, target
         Columns of ``targets``: whole numbers that count users and items from 0.
     """
-    chosen, seed, scoring = as_design(design), as_key(rng), as_scorer(scorer, items)
+    chosen, seed, scoring = as_design(design), as_seed(rng), as_scorer(scorer, items)
     if chosen.name == "guided":
         raise DesignError(
             "design must be 'exact', 'certified' or a fixed one, got 'guided', which draws from "
-            "all users; evaluate it in one place"
+            "all users; evaluate it on one machine"
         )
     if not {user, target} <= set(targets.columns):
         raise InputError(
             f"targets must have the columns {user}, {target}, got {', '.join(targets.columns)}"
         )
 
-    # The default metrics are known by their identity, which no worker keeps.
-    named: dict[str, Any] = {} if metrics is DEFAULT_METRICS else {"metrics": metrics}
-    named |= {"items": items, "design": chosen, "exclude": exclude, "ties": ties, "rng": seed}
+    named: dict[str, Any] = {
+        "items": items,
+        "metrics": metrics,
+        "design": chosen,
+        "exclude": exclude,
+        "rng": seed,
+        "run": Run(ties=ties),
+    }
 
     def count(users: IntArray, wanted: IntArray) -> RankCounts | UnsampleError:
         """Return the counts, or what is wrong: Spark would bury an error that is raised."""

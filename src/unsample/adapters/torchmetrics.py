@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from unsample._checks import Seed, as_rng
 from unsample.adapters._install import require
-from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
+from unsample.counts import (
+    Negatives,
+    RankCounts,
+    as_negatives,
+    check_ties,
+    refuse_shared,
+    sampled_ranks,
+)
 from unsample.errors import ScoreError
-from unsample.evidence import RankCounts, check_ties, sampled_ranks
-from unsample.law import Law
-from unsample.metrics import Metric, parse_all
+from unsample.metrics import DEFAULT_METRICS, Metric, parse_all
+from unsample.questions.estimate.ask import DEFAULT_METHOD, estimate
+from unsample.questions.estimate.result import Estimates
+from unsample.sampling import SamplingModel, refuse_overdrawn
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,9 +40,9 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
 
     Parameters
     ----------
-    items, sampled, replacement
+    items, sampled, negatives
         Items in the catalogue, items sampled for each target, and how.
-    metrics, method, candidates
+    metrics, method, protocol
         As in `unsample.estimate`.
     ties
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``.
@@ -60,35 +68,38 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         *,
         items: int,
         sampled: int,
-        metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+        metrics: str | Metric | Iterable[str | Metric] | None = None,
         method: str = DEFAULT_METHOD,
-        candidates: str | None = None,
-        replacement: bool = True,
+        protocol: str | None = None,
+        negatives: Negatives | None = None,
         ties: str = "random",
         rng: Seed = 0,
     ) -> None:
         super().__init__()
-        self.law = Law(items, sampled, replacement)
-        self.metrics = parse_all(metrics)
+        drawn = as_negatives(negatives)
+        refuse_shared(drawn)
+        self.sampling = SamplingModel(items, sampled, drawn.replacement)
+        refuse_overdrawn(items, sampled)
+        self.metrics = parse_all(DEFAULT_METRICS if metrics is None else metrics)
         self.asked: dict[str, Any] = {"metrics": self.metrics, "method": method}
-        self.asked["candidates"] = candidates
+        self.asked["protocol"] = protocol
         self.ties = check_ties(ties, whole=True)
         self._generator = as_rng(rng)
-        empty = _torch.zeros(self.law.n, dtype=_torch.int64)
+        empty = _torch.zeros(self.sampling.n, dtype=_torch.int64)
         self.add_state("histogram", default=empty, dist_reduce_fx="sum")
 
     def update(self, scores: Tensor) -> None:
         """Take in a batch: one row for each target, its own score first and then those sampled."""
-        if scores.ndim != 2 or scores.shape[1] != self.law.n:
+        if scores.ndim != 2 or scores.shape[1] != self.sampling.n:
             raise ScoreError(
-                f"scores must have sampled + 1 = {self.law.n} columns, the target's score in "
+                f"scores must have sampled + 1 = {self.sampling.n} columns, the target's score in "
                 f"the first, got shape {tuple(scores.shape)}"
             )
         if not len(scores):
             return
         ranks = sampled_ranks(scores[:, 0], scores[:, 1:], self.ties, self._generator)
-        places = _torch.as_tensor(ranks, device=scores.device).long() - 1
-        self.histogram += _torch.bincount(places, minlength=self.law.n)
+        index = _torch.as_tensor(ranks, device=scores.device).long() - 1
+        self.histogram += _torch.bincount(index, minlength=self.sampling.n)
 
     def compute(self) -> dict[str, Tensor]:
         """Return the estimates by name; NaN before anything was taken in."""
@@ -105,4 +116,4 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
 
     def counts(self) -> RankCounts:
         """Return the counts so far, of which `unsample.estimate` gives intervals too."""
-        return RankCounts.from_histogram(self.histogram.cpu().numpy(), self.law)
+        return RankCounts.from_histogram(self.histogram.cpu().numpy(), self.sampling)

@@ -22,8 +22,8 @@ import numpy as np
 from unsample._archives import DAMAGED, open_plain
 from unsample._checks import Seed, check_real
 from unsample.adapters._install import require
+from unsample.counts import Negatives, Targets, check_ties
 from unsample.errors import DesignError, FileError, InputError
-from unsample.evidence import Targets, check_ties
 from unsample.tables import Asked, Read, read_targets
 
 __all__ = ["targets"]
@@ -45,8 +45,8 @@ def targets(
     ----------
     run, qrels
         Paths of TREC files, which ir_measures reads; or its rows (`ScoredDoc` and `Qrel`), or
-        pandas frames with their columns; or dicts of query -> document -> score or relevance. A run
-        holds all sampled documents of each query.
+        pandas frames with their columns; or a `Run` and `Qrels` of ranx; or dicts of query ->
+        document -> score or relevance. A run holds all sampled documents of each query.
     items
         Documents in the collection that could have been sampled for a query, all relevant ones
         included: a number, or one for each query.
@@ -87,7 +87,9 @@ def targets(
         raise InputError(f"qrels must hold a row of relevance {relevance} or more, got none")
     columns = {name: np.asarray(values) for name, values in rows.items()}
     read = Read(rows="scores", ties=check_ties(ties, whole=True), rng=rng)
-    return read_targets(columns, Asked(read=read, replacement=False, filtered=filtered))
+    return read_targets(
+        columns, Asked(read=read, negatives=Negatives(replacement=False), filtered=filtered)
+    )
 
 
 def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
@@ -102,6 +104,8 @@ def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
             raise
         except (OSError, ValueError, *DAMAGED) as problem:
             raise FileError(f"{name} must be a TREC file, got {given}: {problem}") from problem
+    elif type(given).__module__.partition(".")[0] == "ranx":
+        given = given.to_dict()
     elif hasattr(given, "itertuples"):
         given = given.itertuples(index=False)
     fields = ("query_id", "doc_id", value)

@@ -1,17 +1,17 @@
-"""What holds whatever P(R) is: bounds by linear programs, and errors of plain means."""
+"""Bounds by linear programs, whatever P(R) is, and errors of plain means."""
 
 from unsample.bounds._bounds import Bounds, bounds_grid
-from unsample.bounds._direct import DirectMean
-from unsample.bounds._drawn import FEW_DRAWN, Drawn, DrawnError, DrawnMean, Stratum
-from unsample.bounds._limits import quantile
-from unsample.bounds._means import MeanError, degrees_of_freedom, holm
-from unsample.bounds._program import (
+from unsample.bounds._linear_program import (
     MeanLimits,
-    chances_up_to,
     extremes,
     is_feasible,
-    least_value,
+    minimum_value,
+    probabilities_up_to,
 )
+from unsample.bounds._mean_error import MeanError, degrees_of_freedom
+from unsample.bounds._survey_error import FEW_DRAWN, Drawn, DrawnError, DrawnMean, UserStratum
+from unsample.bounds._unbiased_means import DirectMean
+from unsample.uncertainty import holm
 
 __all__ = [
     "FEW_DRAWN",
@@ -22,13 +22,12 @@ __all__ = [
     "DrawnMean",
     "MeanError",
     "MeanLimits",
-    "Stratum",
+    "UserStratum",
     "bounds_grid",
-    "chances_up_to",
     "degrees_of_freedom",
     "extremes",
     "holm",
     "is_feasible",
-    "least_value",
-    "quantile",
+    "minimum_value",
+    "probabilities_up_to",
 ]

@@ -1,14 +1,14 @@
-"""The least value of a metric over every P(R) that the data allow: a linear program.
+"""The smallest value of a metric over every P(R) that the data allow: a linear program.
 
     minimise   c'P
     over       P >= 0, sum P = 1,
     where      low <= C P <= high
 
 C P are means over targets of functions of their sampled ranks: mostly whether the rank is at most
-some number, so that C P is a share of targets, or what a paper prints. Their limits hold for any
-number of targets. P lives on bins of ranks. Inside a bin it may sit at either end, so each function
-takes the value there that makes the bound widest: a bound holds for every P(R), not only for those
-that are even inside of bins.
+some number, so that C P is a share of targets, or a number that a paper prints. Their limits hold
+for any number of targets. P lives on bins of ranks. Its mass may be anywhere inside a bin, so each
+function takes the value there that makes the bound widest: a bound holds for every P(R), also for
+one that is not even inside its bins.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray
 from unsample._threads import one_thread
-from unsample.bounds._limits import clopper_pearson, hoeffding
-from unsample.law import Law, RankGrid
+from unsample.sampling import RankGrid, SamplingModel
+from unsample.uncertainty import clopper_pearson, hoeffding
 
 #: With more targets, limits would be finer than what linear programs and scipy can resolve.
-_MOST_TARGETS = 1e10
+_MAX_TARGETS = 1e10
 _OPTIMAL, _INFEASIBLE = 0, 2
 #: Programs of this size take some hundred iterations, but near the border of feasibility a solver
 #: may never end. So iterations and seconds of each attempt are limited.
 _LIMITS = {"maxiter": 5_000, "time_limit": 2.0}
-#: Tried in turn: presolving costs more than it saves in programs this small, but fails less often.
+#: Tried one after the other: presolving costs more than it saves in programs this small, but fails
+#: less often.
 _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"method": "highs-ds", "options": {"presolve": False}},
     {"method": "highs-ds"},
@@ -38,41 +39,43 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"method": "highs-ipm", "options": {"presolve": False}},
 )
 #: By how much limits are widened where no solver ends: a wider region is on the safe side.
-_HAIR = 1e-6
+_MARGIN = 1e-6
 
 
 def extremes(
     function: Callable[[IntArray], FloatArray], grid: RankGrid
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the greatest value in each bin of a function of the rank.
+    """Return the smallest and the largest value in each bin of a function of the rank.
 
-    One that falls or rises along the ranks has them at the first and the last rank of a bin.
+    The function is monotone, so these are its values at the first and the last rank of a bin.
     """
     first, last = function(grid.low), function(grid.high)
     return np.minimum(first, last), np.maximum(first, last)
 
 
-def chances_up_to(law: Law, low: IntArray, high: IntArray, ranks: IntArray) -> FloatArray:
+def probabilities_up_to(
+    sampling: SamplingModel, low: IntArray, high: IntArray, ranks: IntArray
+) -> FloatArray:
     """Return P(a sampled rank in a group or before | rank), for all groups but the last.
 
     ``low`` and ``high`` are the first and the last sampled rank of each group. Ranks beyond the
     catalogue act as its last one.
     """
-    inside = np.minimum(ranks, law.items).astype(np.float64)
-    return np.asarray(law.range_pmf(low, high, inside).cumsum(axis=0)[:-1])
+    inside = np.minimum(ranks, sampling.items).astype(np.float64)
+    return np.asarray(sampling.range_pmf(low, high, inside).cumsum(axis=0)[:-1])
 
 
 @dataclass(frozen=True, eq=False)
 class MeanLimits:
-    """Functions of the group of sampled ranks a target is in, and what their means are known of.
+    """Limits of the means over targets of functions of the group of their sampled ranks.
 
     ``features`` has a row for each function, with a number for each group; their means over these
     targets are in ``low..high``.
     """
 
     #: The extremes in each bin of P(up to a group | rank): a row for each group but the last.
-    least: FloatArray
-    most: FloatArray
+    min_probability: FloatArray
+    max_probability: FloatArray
     #: How many equally weighted targets the means stand for.
     targets: float
     features: FloatArray
@@ -80,13 +83,18 @@ class MeanLimits:
     high: FloatArray
 
     @classmethod
+    @one_thread()
     def of_shares(
-        cls, shares: FloatArray, least: FloatArray, most: FloatArray, targets: float
+        cls,
+        shares: FloatArray,
+        min_probability: FloatArray,
+        max_probability: FloatArray,
+        targets: float,
     ) -> MeanLimits:
         """Return the limits where the share of targets in each group is known."""
         below = np.tri(len(shares) - 1, len(shares))
         means = (below @ shares).clip(0.0, 1.0)
-        return cls(least, most, targets, below, means, means)
+        return cls(min_probability, max_probability, targets, below, means, means)
 
     def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return limits that hold all expected features at once, with error ``alpha``.
@@ -96,29 +104,32 @@ class MeanLimits:
         set of users, whose counts vary less than binomial ones.
         """
         part = alpha / (2 * max(len(self.features), 1))
-        targets = min(self.targets, _MOST_TARGETS)
-        least, most = self.features.min(axis=1), self.features.max(axis=1)
-        span = np.maximum(most - least, 1e-300)
-        low = ((self.low - least) / span).clip(0.0, 1.0)
-        high = ((self.high - least) / span).clip(0.0, 1.0)
+        targets = min(self.targets, _MAX_TARGETS)
+        smallest, largest = self.features.min(axis=1), self.features.max(axis=1)
+        span = np.maximum(largest - smallest, 1e-300)
+        low = ((self.low - smallest) / span).clip(0.0, 1.0)
+        high = ((self.high - smallest) / span).clip(0.0, 1.0)
         indicator = np.isin(self.features, (0.0, 1.0)).all(axis=1)
         exact = clopper_pearson(low, high, targets, part)
         bounded = hoeffding(low, high, targets, part)
         lower, upper = (
-            least + span * np.where(indicator, *ends) for ends in zip(exact, bounded, strict=True)
+            smallest + span * np.where(indicator, *ends)
+            for ends in zip(exact, bounded, strict=True)
         )
         return lower, upper
 
+    @one_thread()
     def rows(self, alpha: float) -> tuple[FloatArray, FloatArray]:
-        """Return the rows of a program and what they are at most, with error ``alpha``.
+        """Return the rows of a program and their upper limits, with error ``alpha``.
 
         A feature is a weighted sum of cumulated groups, each of which takes the value in a bin that
-        makes the row least.
+        makes the row smallest.
         """
         lower, upper = self.region(alpha)
         features = np.concatenate([self.features, -self.features])
         factors = features[:, :-1] - features[:, 1:]
-        rows = np.maximum(factors, 0.0) @ self.least + np.minimum(factors, 0.0) @ self.most
+        rows = np.maximum(factors, 0.0) @ self.min_probability
+        rows += np.minimum(factors, 0.0) @ self.max_probability
         return rows + features[:, -1:], np.concatenate([upper, -lower])
 
     def proved(self, alpha: float, ends: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -133,18 +144,18 @@ class MeanLimits:
             share of targets with r <= end  <=  sum over R of P(R) min(1, P(r <= end | R) / tail),
 
         and likewise for r > end. ``ends`` are the last ranks of the groups. Shares whose ends
-        differ by less than a factor tell nearly the same, and only take parts of the error.
+        differ by less than a factor are nearly equal, and would only take parts of the error.
         """
         chosen = _thinned(ends)
         tail = alpha / (2.0 * len(chosen))
         shares = self.low[chosen]
-        seen = np.concatenate([shares, 1.0 - shares])
+        observed = np.concatenate([shares, 1.0 - shares])
         # Targets are drawn as well: their mean may be less than that of all.
-        least, _ = hoeffding(seen, seen, self.targets, tail * _OF_TARGETS)
-
-        chances = np.concatenate([self.most[chosen], 1.0 - self.least[chosen]]).clip(0.0, 1.0)
-        tail_means = np.minimum(chances / (tail * (1.0 - _OF_TARGETS)), 1.0)
-        return -tail_means, -least
+        lower, _ = hoeffding(observed, observed, self.targets, tail * _OF_TARGETS)
+        up_to, beyond = self.max_probability[chosen], 1.0 - self.min_probability[chosen]
+        probabilities = np.concatenate([up_to, beyond]).clip(0.0, 1.0)
+        tail_means = np.minimum(probabilities / (tail * (1.0 - _OF_TARGETS)), 1.0)
+        return -tail_means, -lower
 
 
 #: The part of the error of a proved limit that is for the targets; the rest is for the items.
@@ -156,36 +167,36 @@ _END_RATIO = 3.0
 def _thinned(ends: IntArray) -> list[int]:
     chosen: list[int] = []
     last = 0.0
-    for place, end in enumerate(ends.tolist()):
+    for index, end in enumerate(ends.tolist()):
         if end >= max(last + 1.0, last * _END_RATIO):
-            chosen.append(place)
+            chosen.append(index)
             last = end
     return chosen
 
 
 @one_thread()
-def least_value(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> float:
-    """Return the least of ``weights @ P`` over every P whose ``rows @ P`` are within the limits.
+def minimum_value(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> float:
+    """Return the minimum of ``weights @ P`` over every P with ``rows @ P`` within the limits.
 
-    Where no P fits the data, or no solver ends, it is the least that is possible at all.
+    Where no P fits the data, or no solver ends, it is the smallest of the weights.
     """
-    for widened in (0.0, _HAIR):
+    for widened in (0.0, _MARGIN):
         found = _solved(weights, rows, limits + widened)
         if found is not None and found.status == _OPTIMAL:
-            # It is solved to a tolerance, and may be a little less than what is possible.
+            # The solution has a tolerance, and may be a little below what is possible.
             return max(float(found.fun), float(weights.min()))
     return float(weights.min())
 
 
 @one_thread()
 def is_feasible(rows: FloatArray, limits: FloatArray) -> bool:
-    """Return whether some P is within the limits, but for a hair."""
-    found = _solved(np.zeros(rows.shape[1]), rows, limits + _HAIR)
+    """Return whether some P is within the limits, up to a small margin."""
+    found = _solved(np.zeros(rows.shape[1]), rows, limits + _MARGIN)
     return bool(found is None or found.status == _OPTIMAL)
 
 
 def _solved(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> Any:
-    """Return what the first solver finds that comes to an end; None where none does."""
+    """Return the result of the first solver that ends; None where none does."""
     for attempt in _ATTEMPTS:
         result = _linprog(weights, rows, limits, **attempt)
         if result.status in (_OPTIMAL, _INFEASIBLE):

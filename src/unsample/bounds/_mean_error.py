@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
-from unsample.bounds._limits import clopper_pearson, quantile
-from unsample.evidence import RankCounts, variance_of_mean
+from unsample.counts import RankCounts, variance_of_mean
 from unsample.metrics import Metric
+from unsample.uncertainty import clopper_pearson, quantile
 
-#: With fewer users on either side of a share, limits are those of a share.
+#: With fewer users that have a hit, or that have none, the limits are those of a share.
 _FEW = 10.0
 
 
@@ -23,16 +22,16 @@ class MeanError:
 
     population: float
     #: Degrees of freedom: fewer where few users make up most of the variance.
-    freedom: float
+    df: float
     #: How many equally weighted users there are.
     users: float
-    #: The greatest value that a user could have; infinite where that is not known.
-    most: float
-    #: Whether users have nothing or the most.
+    #: The largest value that a user could have; infinite where that is not known.
+    max_value: float
+    #: Whether each user has either 0 or the largest value.
     all_or_nothing: bool
     #: The value that most users have, and the share of users that have another one.
     usual: float = math.nan
-    apart: float = 1.0
+    other_share: float = 1.0
 
     @classmethod
     def of_cells(cls, values: FloatArray, counts: RankCounts, metric: Metric) -> MeanError:
@@ -41,8 +40,8 @@ class MeanError:
             weights = counts.weight / np.maximum(counts.count, 1)
             return cls.of(values * weights, weights, metric, counts.count)
         error = math.sqrt(variance_of_mean(counts, values)) if counts.users > 1 else math.nan
-        freedom = float(max(counts.users - 1, 1))
-        return cls(error, freedom, counts.effective_users, most_of(metric), all_or_nothing=False)
+        df = float(max(counts.users - 1, 1))
+        return cls(error, df, counts.effective_users, max_user_value(metric), all_or_nothing=False)
 
     @classmethod
     def of(
@@ -52,21 +51,21 @@ class MeanError:
         metric: Metric,
         times: IntArray | None = None,
     ) -> MeanError:
-        """Return the error of ``totals.sum() / weights.sum()``, each so many ``times``."""
+        """Return the error of ``totals.sum() / weights.sum()``, each user counted ``times``."""
         kept = weights > 0
         totals, weights = totals[kept], weights[kept]
         times = np.ones(len(weights), dtype=np.int64) if times is None else times[kept]
         count, total = int(times.sum()), float(times @ weights)
         deviations = (totals - float(times @ totals) / total * weights) / total
         few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
-        values, place = np.unique(totals / weights, return_inverse=True)
-        shares = np.bincount(place.reshape(-1), times * weights) / total
+        values, index = np.unique(totals / weights, return_inverse=True)
+        shares = np.bincount(index.reshape(-1), times * weights) / total
         return cls(
             few * math.sqrt(float(times @ deviations**2)),
             degrees_of_freedom(deviations, times),
             total**2 / float(times @ weights**2),
-            most_of(metric),
-            bool(np.isin(values, (0.0, most_of(metric))).all()),
+            max_user_value(metric),
+            bool(np.isin(values, (0.0, max_user_value(metric))).all()),
             float(values[shares.argmax()]),
             max(1.0 - float(shares.max()), 0.0),
         )
@@ -75,44 +74,44 @@ class MeanError:
         """Return limits of the mean.
 
         For a share they are those of Clopper and Pearson. These also hold for means of values
-        between nothing and the most, which vary less. They are used where hits are so rare that
+        between 0 and the largest value, which vary less. They are used where hits are so rare that
         they show no variance. Otherwise limits are those of t. Where nearly all users have the same
         value, other values are rare: as many users as the limits of a share allow could have
-        nothing, or the most.
+        0, or the largest value.
         """
         level = check_level(level)
-        bounded, share = math.isfinite(self.most), value / self.most
+        bounded, share = math.isfinite(self.max_value), value / self.max_value
         rare = self.users * min(share, 1.0 - share) < _FEW
         if bounded and (rare or self.all_or_nothing):
             low, high = self._of_share(min(max(share, 0.0), 1.0), level)
-            return self.most * low, self.most * high
+            return self.max_value * low, self.max_value * high
         if math.isnan(self.population):
             return math.nan, math.nan
-        reach = quantile(level, self.freedom) * self.population
-        ends = value - reach, min(value + reach, max(self.most, value))
-        if bounded and self.users * self.apart < _FEW:
-            others = self._of_share(self.apart, level)[1]
+        reach = quantile(level, self.df) * self.population
+        ends = value - reach, min(value + reach, max(self.max_value, value))
+        if bounded and self.users * self.other_share < _FEW:
+            others = self._of_share(self.other_share, level)[1]
             ends = (
                 min(ends[0], self.usual * (1.0 - others)),
-                max(ends[1], self.usual + (self.most - self.usual) * others),
+                max(ends[1], self.usual + (self.max_value - self.usual) * others),
             )
         return ends
 
     def _of_share(self, share: float, level: float) -> tuple[float, float]:
-        seen = np.array([share])
-        low, high = clopper_pearson(seen, seen, self.users, (1.0 - level) / 2.0)
+        observed = np.array([share])
+        low, high = clopper_pearson(observed, observed, self.users, (1.0 - level) / 2.0)
         return float(low[0]), float(high[0])
 
 
-def most_of(metric: Metric) -> float:
-    """Return the greatest value that a user could have."""
+def max_user_value(metric: Metric) -> float:
+    """Return the largest value that a user could have."""
     return 1.0 if metric.family.bounded else math.inf
 
 
 def degrees_of_freedom(deviations: FloatArray, times: FloatArray | IntArray | None = None) -> float:
     """Return the degrees of freedom of a sum of squares, each counted so many ``times``.
 
-    How much it varies follows from fourth powers (Satterthwaite 1946).
+    They follow from the variance of the sum, so from fourth powers (Satterthwaite 1946).
     """
     times = np.ones(len(deviations)) if times is None else times
     squares, fourths = float(times @ deviations**2), float(times @ deviations**4)
@@ -120,16 +119,3 @@ def degrees_of_freedom(deviations: FloatArray, times: FloatArray | IntArray | No
     count = max(round(float(times.sum())), 1)
     kurtosis = 1.0 / max(effective, 1.0) - 1.0 / count
     return 2.0 / max(kurtosis, 2.0 / max(count - 1, 1))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for their number, by Holm's steps.
-
-    >>> holm([0.01, 0.04, 0.02])
-    [0.03, 0.04, 0.04]
-    """
-    found, largest = list(p_values), 0.0
-    for position, place in enumerate(sorted(range(len(found)), key=lambda each: p_values[each])):
-        largest = max(largest, min(1.0, (len(found) - position) * p_values[place]))
-        found[place] = largest
-    return found

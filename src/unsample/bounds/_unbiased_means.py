@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.bounds._limits import hoeffding
-from unsample.evidence import ItemCounts, RankCounts, variance_of_mean
+from unsample.counts import ItemCounts, RankCounts, variance_of_mean
 from unsample.metrics import AUC, MR, Metric
+from unsample.uncertainty import hoeffding
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +23,10 @@ class DirectMean:
     """A metric whose value is a mean over targets of a number for each cell."""
 
     counts: RankCounts
-    #: The number of each cell, and the least and the greatest that its targets could have.
+    #: The number of each cell, and the smallest and the largest that targets could have.
     values: FloatArray
-    least: float
-    most: float
+    min_value: float
+    max_value: float
 
     @classmethod
     def of(cls, metric: Metric, counts: RankCounts) -> DirectMean | None:
@@ -58,10 +58,12 @@ class DirectMean:
         if not population:
             # Given its rank, a target varies only by the items drawn for it.
             share = (counts.low - 1) / counts.sampled
-            spread = (self.most - self.least) ** 2 * share * (1.0 - share)
-            spread /= np.maximum(counts.sampled - 1, 1)
+            variance_of_items = (self.max_value - self.min_value) ** 2 * share * (1.0 - share)
+            variance_of_items /= np.maximum(counts.sampled - 1, 1)
+            if counts.mixed:
+                variance_of_items = np.where(counts.full, 0.0, variance_of_items)
             total = float(counts.weight.sum())
-            variance = left * float(counts.weight_squared @ spread) / total**2
+            variance = left * float(counts.squared_weights @ variance_of_items) / total**2
         if counts.shared is not None:
             if not counts.shared.known:
                 return None
@@ -71,9 +73,9 @@ class DirectMean:
     def _of_items(self, shared: ItemCounts) -> float:
         """Return the variance that comes from the draw of shared items.
 
-        The mean is one of so many independent effects, some of which are nothing.
+        The mean is a mean of independent effects of the items; items that beat no target have none.
         """
-        scores = np.linspace(self.most, self.least, shared.sampled + 1)
+        scores = np.linspace(self.max_value, self.min_value, shared.sampled + 1)
         _, effects = shared.effects(scores, float(self.counts.weight.sum()))
         mean = float(effects.sum()) / shared.sampled
         squares = ((effects - mean) ** 2).sum() + (shared.sampled - len(effects)) * mean**2
@@ -81,10 +83,10 @@ class DirectMean:
 
     def bounds(self, level: float) -> tuple[float, float]:
         """Return limits that hold for any number of users and any ranks."""
-        span = max(self.most - self.least, 1e-300)
-        mean = np.array([min(max((self.value - self.least) / span, 0.0), 1.0)])
+        span = max(self.max_value - self.min_value, 1e-300)
+        mean = np.array([min(max((self.value - self.min_value) / span, 0.0), 1.0)])
         ends = hoeffding(mean, mean, self.counts.effective, (1.0 - level) / 2.0)
-        low, high = (self.least + span * float(end[0]) for end in ends)
+        low, high = (self.min_value + span * float(end[0]) for end in ends)
         return low, high
 
 

@@ -18,7 +18,7 @@ import click
 
 from unsample import __version__
 from unsample._rules import printable
-from unsample.cli.options import EVERY_VERB
+from unsample.cli.options import EVERY_VERB, check_outputs
 from unsample.errors import FileError, UnsampleError, UnsampleWarning
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def _call(
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UnsampleWarning)
+            check_outputs(click.get_current_context())
             result = function(**own)
     except UnsampleError as problem:
         if verbose:
@@ -86,7 +87,8 @@ def _call(
         took = f"{time.perf_counter() - started:.2f} s"
         write_err(f"unsample {__version__}, Python {sys.version.split()[0]}, {took}")
     # The result may have taken hours: it is printed, even if these cannot be written.
-    from unsample.show import write_html, write_plot
+    from unsample.report._html import write_html
+    from unsample.report._plots import write_plot
 
     for path, write in ((html, write_html), (plot, write_plot)):
         if path is not None:
@@ -102,7 +104,9 @@ def _shown(result: object, groups: dict[str, Any], form: str | None, *, verbose:
 
         records = {name: each.to_dict() for name, each in groups.items()}
         return json.dumps(records.get("", records), indent=2, allow_nan=False)
-    from unsample.show import as_latex, as_markdown, as_text
+    if form == "csv":
+        return "\n".join(each.to_csv().rstrip("\n") for each in groups.values())
+    from unsample.report._writers import as_latex, as_markdown, as_text
 
     if form is None:
         return as_text(result, warnings=False, verbose=verbose)

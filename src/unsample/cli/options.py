@@ -5,54 +5,90 @@ The library checks values. Only what would make its work vain is checked here, b
 
 from __future__ import annotations
 
+import glob
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from unsample._rules import check_choice, import_extra
-from unsample.errors import FileError, InputError
+from unsample._files import (
+    PAGE_ENDINGS,
+    PLOT_ENDINGS,
+    check_apart,
+    check_ending,
+    check_writable,
+    is_file,
+    is_stream,
+)
+from unsample._rules import import_extra
+from unsample.errors import InputError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from unsample.counts import Negatives
     from unsample.tables import Read
 
-#: Endings of the names of plots.
-_PLOTS = ("svg", "pdf", "png")
 
-
-def _words_of(place: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def _words_of(listed_at: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Return how shells complete a value: from what the library lists at ``module:NAME``.
 
     The module is loaded when a shell asks, so that help needs none of them.
     """
 
     def complete(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
-        module, _, name = place.partition(":")
+        module, _, name = listed_at.partition(":")
         words = getattr(importlib.import_module(module), name)
         return [word for word in words if word.casefold().startswith(start.casefold())]
 
     return complete
 
 
-def _as_output(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
-    """Return a path; refuse one that cannot be written before hours are spent on its content."""
-    if name is None or ctx.resilient_parsing:
-        return None
-    from pathlib import Path
+class _Source(click.types.StringParamType):
+    """What is read: a path, a pattern, a folder, - or NAME=FILE."""
 
-    from unsample._files import check_writable
 
-    out, is_plot = Path(name), param.name == "plot"
-    if is_plot:
-        ending = out.suffix.lstrip(".").lower()
-        check_choice("the ending of the plot's name", ending, _PLOTS, error=FileError)
-    check_writable(out)
-    library = "matplotlib" if is_plot else "jinja2"
-    import_extra(library, extra="report", purpose=f"--{param.name}")
-    return out
+class _Output(click.ParamType):  # type: ignore[type-arg]  # of newer versions alone
+    """A file that is written; ``any_stream`` if a pipe or a device may have any name."""
+
+    name = "file"
+
+    def __init__(self, endings: tuple[str, ...], library: str, *, any_stream: bool) -> None:
+        self.endings, self.library, self.any_stream = endings, library, any_stream
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return a path; refuse a bad one before hours are spent on its content."""
+        out, option = Path(value), param.opts[0] if param else self.name
+        if not (self.any_stream and is_stream(out)):
+            check_ending(option, out, self.endings)
+        check_writable(out)
+        import_extra(self.library, extra="report", purpose=option)
+        return out
+
+
+SOURCE = _Source()
+_PAGE = _Output(PAGE_ENDINGS, "jinja2", any_stream=True)
+_PLOT = _Output(PLOT_ENDINGS, "matplotlib", any_stream=False)
+
+
+def check_outputs(context: click.Context) -> None:
+    """Refuse an output that is an input, or another output."""
+    given = [(each, context.params[str(each.name)]) for each in context.command.params]
+    taken = [path for each, word in given if each.type is SOURCE for path in _paths_of(word)]
+    for each, path in given:
+        if isinstance(each.type, _Output) and path is not None:
+            check_apart(each.opts[0], path, taken)
+            taken.append(str(path))
+
+
+def _paths_of(word: str | tuple[str, ...] | None) -> Iterator[str]:
+    """Yield the paths and patterns in what is given for a source."""
+    if isinstance(word, str):
+        yield word
+    elif word:
+        found = sources(word, runs=True)
+        for each in found.values() if isinstance(found, dict) else [found]:
+            yield from [each] if isinstance(each, str) else each
 
 
 def option(
@@ -75,14 +111,14 @@ EVERY_VERB = (
     flag("--json", "Print JSON.", "form", flag_value="json"),
     flag("--latex", "Print tables for LaTeX (booktabs).", "form", flag_value="latex"),
     flag("--markdown", "Print Markdown.", "form", flag_value="markdown"),
-    option("--html", "OUT", "Also write the result as a web page.", callback=_as_output),
+    option("--html", "OUT", "Also write the result as a web page.", type=_PAGE),
     flag("--verbose", "Print bounds, methods and time too, and where errors come from.", "-v"),
     flag("--quiet", "Print no warnings; errors remain.", "-q"),
 )
 
 
 #: Of verbs whose results have a chart.
-PLOT = option("--plot", "OUT", "Also write a plot (svg, pdf or png).", callback=_as_output)
+PLOT = option("--plot", "OUT", "Also write a plot (svg, pdf or png).", type=_PLOT)
 
 
 def items(*, required: bool = False) -> click.Option:
@@ -96,59 +132,60 @@ def metrics(text: str, **settings: Any) -> click.Option:
     return option("--metrics", "METRIC", text, "-m", words="unsample.metrics:REGISTRY", **settings)
 
 
+def negatives(text: str, **settings: Any) -> click.Option:
+    """Return the option of whose the sampled items are."""
+    return option("--negatives", "WHOSE", text, default="own", **settings)
+
+
 SAMPLED = option(
-    "--sampled", "S", "Items sampled for each target, without it (99, not 100).", type=int
+    "--sampled",
+    "S",
+    "Items drawn uniformly at random for each target, without it (99, not 100).",
+    type=int,
 )
 METRICS = metrics(
     "Metric, or several with commas; repeatable.  [default: Recall@10, NDCG@10, AP@10]",
     multiple=True,
 )
-CANDIDATES = option(
-    "--candidates",
+PROTOCOL = option(
+    "--protocol",
     "WHICH",
-    "unseen: items that a user has seen were left out of the ranking; all: they were ranked too. "
-    " [default: not stated, and intervals allow for both]",
-    words="unsample.estimators:CANDIDATES",
-)
-KIND = option(
-    "--kind",
-    "KIND",
-    "recommendation; repeats: people choose again what they chose before; graph: other relevant "
-    "items were left out of the ranking, metrics are means over targets.  [default: by the data]",
-    words="unsample.answers:PRIOR_KINDS",
+    "unseen: items that a user has seen were left out of the ranking; all: they were ranked too; "
+    "repeats: they were, and people choose again what they chose before; graph: other relevant "
+    "items were left out, metrics are means over targets.  [default: not stated, and intervals "
+    "allow for the first three]",
+    words="unsample.posterior:PROTOCOLS",
 )
 PRIOR = option(
     "--prior",
     "FILE",
     "What is known from other data sets: `shipped`, a file by Prior.save, or `none`.",
     default="shipped",
-    callback=lambda ctx, param, word: None if word == "none" else word,
+    type=SOURCE,
 )
 REPLACEMENT = click.Option(
     ["--replacement/--without-replacement"],
     default=True,
     help="Whether the same item may have been sampled twice for a target.",
 )
-LEVEL = option("--level", "LEVEL", "Level of intervals and verdicts.", type=float, default=0.95)
-RNG = option("--rng", "SEED", "Seed of everything random.", type=int, default=0)
+LEVEL = option("--level", "LEVEL", "Level of the intervals.", type=float, default=0.95)
+VERDICTS = option("--level", "LEVEL", "Level of intervals and verdicts.", type=float, default=0.95)
+RNG = option("--seed", "SEED", "Seed of everything random.", "rng", type=int, default=0)
 COLUMN = option(
     "--column", "ROLE=NAME", "Column of another name: rank=position; repeatable.", multiple=True
 )
 #: What ranks in tables are told with.
 RANKS = (
-    click.Argument(["files"], metavar="FILE...", nargs=-1, required=True),
+    click.Argument(["files"], metavar="FILE...", nargs=-1, required=True, type=SOURCE),
     items(),
     SAMPLED,
     METRICS,
-    CANDIDATES,
-    KIND,
+    PROTOCOL,
     PRIOR,
-    option(
-        "--negatives",
-        "WHOSE",
-        "own: items were sampled for each target; shared: all targets share one pool of items.",
-        default="own",
-        words="unsample.evidence:NEGATIVES",
+    negatives(
+        "own: items were drawn for each target; shared: all targets share one pool. Both must be "
+        "drawn uniformly at random; others, as by popularity, are refused.",
+        words="unsample.counts._negatives:WORDS",
     ),
     REPLACEMENT,
 )
@@ -161,14 +198,15 @@ TABLES = (
         "RULE",
         "Rank of a target with ties: random, realistic, optimistic or pessimistic.",
         default="random",
-        words="unsample.evidence:TIE_RULES",
+        words="unsample.counts:TIE_RULES",
     ),
     RNG,
     option(
         "--print-sql",
         "DIALECT",
         "Print the query that counts the table FILE, in duckdb, spark, bigquery or snowflake, and "
-        "nothing else; this verb takes the table that it returns.",
+        "nothing else; this verb takes the table that it returns. Of files the columns are known; "
+        "of another table name those that it has: --column user=user.",
         words="unsample.tables._sql:DIALECTS",
     ),
 )
@@ -179,8 +217,6 @@ def sources(words: tuple[str, ...], *, runs: bool = False) -> Any:
 
     With ``runs``, a name that is given several times has a table for each of its runs.
     """
-    from unsample._files import is_file
-
     # A path is no NAME=FILE, though its folders may be called so.
     if not any("=" in w and "/" not in w.partition("=")[0] and not is_file(w) for w in words):
         return words[0] if len(words) == 1 else list(words)
@@ -189,6 +225,14 @@ def sources(words: tuple[str, ...], *, runs: bool = False) -> Any:
         for name, source in named(each, "each model", "NAME=FILE").items():
             found.setdefault(name, []).append(source)
     return {name: each[0] if len(each) == 1 else each for name, each in found.items()}
+
+
+def drawn(asked: dict[str, Any]) -> Negatives:
+    """Take how items were drawn out of what is asked."""
+    from unsample.counts import Negatives, are_shared
+
+    shared = are_shared(asked.pop("negatives"))
+    return Negatives(replacement=asked.pop("replacement"), shared=shared)
 
 
 def reading(asked: dict[str, Any]) -> Read:
@@ -200,16 +244,41 @@ def reading(asked: dict[str, Any]) -> Read:
 
 
 def query(
-    dialect: str, files: tuple[str, ...], read: Read, asked: dict[str, Any], **how: Any
+    dialect: str,
+    files: tuple[str, ...],
+    read: Read,
+    asked: dict[str, Any],
+    *,
+    by: str | None,
+    compares: bool = False,
 ) -> str:
-    """Return the query that counts a table where it is."""
-    if len(files) > 1:
-        raise InputError(f"--print-sql must be asked for one table, got {len(files)}")
-    from unsample.tables import sql
+    """Return the query that counts a table where it is, as the verb itself would count it."""
+    table = sources(files)
+    if not isinstance(table, str) or table in ("", "-"):
+        got = {"": "an empty one", "-": "standard input"}.get(files[0], ", ".join(files))
+        raise InputError(
+            f"--print-sql must be asked for one table, got {got}; give a file, a pattern of files "
+            "or the name of a table, alone"
+        )
+    from unsample.tables import Asked, sql, sql_of_files
 
-    told: dict[str, Any] = {"rows": read.rows or "ranks", "ties": read.ties, "rng": read.rng}
-    told |= {name: asked[name] for name in ("items", "sampled", "replacement")}
-    return sql(dialect=dialect, table=files[0], columns=read.columns, **told, **how)
+    design = {name: asked[name] for name in ("items", "sampled")} | {"negatives": drawn(asked)}
+    # As DuckDB writes them.
+    source = table[1:-1] if len(table) > 1 and table[0] == table[-1] == "'" else table
+    if Path(source).is_dir():
+        raise InputError(
+            f"--print-sql must be asked for files that an engine reads, got the folder {source!r}; "
+            f"give a pattern, such as {str(Path(source, '*.parquet'))!r}"
+        )
+    if is_file(source) or _match_files(source):
+        whole = Asked(read=read, by=by, runs=compares, **design)
+        return sql_of_files(source, whole, pair=compares, dialect=dialect)
+    return sql(dialect=dialect, table=table, read=read, by=by, pair=compares, **design)
+
+
+def _match_files(pattern: str) -> bool:
+    """Return whether a pattern has a match; a warehouse may call a table like a pattern."""
+    return glob.has_magic(pattern) and any(glob.iglob(pattern, recursive=True))  # noqa: PTH207
 
 
 def named(words: Iterable[str], what: str, form: str) -> dict[str, str]:

@@ -8,15 +8,13 @@ from collections.abc import Mapping
 import click
 
 from unsample import __version__
-from unsample._gone import gone
 from unsample._rules import suggest
-from unsample.errors import GoneError
 
 
 class LazyGroup(click.Group):
-    """Verbs by name and place, ``module:function``."""
+    """Verbs by name, each with its function as ``module:function``."""
 
-    def __init__(self, places: Mapping[str, str]) -> None:
+    def __init__(self, functions: Mapping[str, str]) -> None:
         super().__init__(
             "unsample",
             help="Full-catalogue recommendation metrics from sampled ranks, with honest intervals.",
@@ -24,21 +22,19 @@ class LazyGroup(click.Group):
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         )
         click.version_option(__version__, message="unsample %(version)s")(self)
-        self.places = places
+        self.functions = functions
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the verbs."""
-        return list(self.places)
+        return list(self.functions)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a verb, or say which one may be meant."""
-        if cmd_name in self.places:
-            module, _, name = self.places[cmd_name].partition(":")
+        if cmd_name in self.functions:
+            module, _, name = self.functions[cmd_name].partition(":")
             found: click.Command = getattr(importlib.import_module(module), name)
             return found
         if not ctx.resilient_parsing:  # a line that is being completed is nobody's call yet
-            former, near = gone(f"unsample {cmd_name}"), suggest(cmd_name, self.places)
-            if former is not None:
-                raise GoneError(former)
+            near = suggest(cmd_name, self.functions)
             ctx.fail(f"there is no verb {cmd_name!r}{f' ({near})' if near else ''}")
         return None

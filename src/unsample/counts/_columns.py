@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from unsample._checks import (
     as_integer_array,
     check_integer,
 )
-from unsample.errors import DesignError, FileError, InputError
+from unsample.errors import DesignError, InputError
 
 
 def refuse_where(
@@ -51,25 +51,42 @@ def check_lengths(cells: object, names: Iterable[str]) -> None:
         raise InputError(f"the columns of counts must be equally long, got {sizes}")
 
 
-def merge_equal(cells: object, keys: tuple[str, ...], sums: tuple[str, ...]) -> None:
-    """Sort the rows of a frozen object by their keys, and add up rows whose keys are equal."""
+def merge_equal(
+    cells: object,
+    keys: tuple[str, ...],
+    sums: tuple[str, ...],
+    *,
+    minima: tuple[str, ...] = (),
+    maxima: tuple[str, ...] = (),
+) -> None:
+    """Sort the rows of a frozen object by their keys, and make rows whose keys are equal one.
+
+    Of the columns that are no keys, the sum is kept, or the smallest or the largest value.
+    """
     rows = np.stack([getattr(cells, name) for name in keys], axis=1)
     if not rows.size:
         return
     order, first = _sorted_rows(rows)
     starts = np.flatnonzero(first)
     found = dict(zip(keys, rows[order[starts]].T, strict=True))
-    found |= {name: np.add.reduceat(getattr(cells, name)[order], starts) for name in sums}
+    kept: tuple[tuple[np.ufunc, tuple[str, ...]], ...] = (
+        (np.add, sums),
+        (np.minimum, minima),
+        (np.maximum, maxima),
+    )
+    for combine, names in kept:
+        for name in names:
+            found[name] = combine.reduceat(getattr(cells, name)[order], starts)
     for name, values in found.items():
         object.__setattr__(cells, name, values)
 
 
 def distinct_rows(rows: IntArray) -> tuple[IntArray, npt.NDArray[np.intp]]:
-    """Return the different rows, sorted, and the place of each row among them."""
+    """Return the different rows, sorted, and the index of each row among them."""
     order, first = _sorted_rows(rows)
-    place = np.empty(len(rows), dtype=np.intp)
-    place[order] = np.cumsum(first) - 1
-    return rows[order[first]], place
+    index = np.empty(len(rows), dtype=np.intp)
+    index[order] = np.cumsum(first) - 1
+    return rows[order[first]], index
 
 
 def _sorted_rows(rows: IntArray) -> tuple[npt.NDArray[np.intp], BoolArray]:
@@ -85,16 +102,3 @@ def joined(parts: Iterable[object], names: Iterable[str]) -> dict[str, Any]:
     """Return each column of all parts, one part after the other."""
     cells = list(parts)
     return {name: np.concatenate([getattr(part, name) for part in cells]) for name in names}
-
-
-def read_columns(fields: Mapping[str, Any], source: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return the columns of whole numbers that a file must hold."""
-    missing = sorted(set(names) - set(fields))
-    if missing:
-        raise FileError(f"{source} lacks {', '.join(missing)}")
-    return {
-        name: as_integer_array(f"{name} in {source}", fields[name], error=FileError).astype(
-            np.int64
-        )
-        for name in names
-    }

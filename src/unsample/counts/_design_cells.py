@@ -1,4 +1,4 @@
-"""What cells of counts must hold, and which metrics can be computed from them."""
+"""The rules that cells of counts keep, and the metrics that can be computed from them."""
 
 from __future__ import annotations
 
@@ -9,36 +9,35 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, at_position
+from unsample.counts._catalogues import sizes_on_grid
+from unsample.counts._columns import refuse_where
 from unsample.errors import DesignError, MetricError, RankError
-from unsample.evidence._columns import refuse_where
-from unsample.law import Law
 from unsample.metrics import Metric, RPrec
+from unsample.sampling import SamplingModel
 
 if TYPE_CHECKING:
-    from unsample.evidence._counts import RankCounts
+    from unsample.counts._rank_counts import RankCounts
 
-#: What to do about a rank that is not whole: a mean over ties of unknown number is no rank.
+#: The hint for a rank that is not whole: a mean over an unknown number of ties is no rank.
 WHOLE = "break ties at random, as unsample.sampled_ranks does, or give scores"
-#: Nobody draws so many times the catalogue in order to save scores.
-_FAR_MORE = 5
 #: Ranks that are counted at a time: few enough for the processor's cache.
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
 class DesignCells:
-    """The cells of one design; ``columns`` is their place in the counts."""
+    """The cells of one design; ``columns`` are their indices in the counts."""
 
-    design: Law
+    design: SamplingModel
     low: IntArray
     high: IntArray
     columns: slice
 
 
-def refuse_joint(metric: Metric, *, places: bool = False) -> None:
+def refuse_joint(metric: Metric, *, positions: bool = False) -> None:
     """Refuse a metric that needs all targets of a user together.
 
-    If the ``places`` of a user's targets are known, only R-precision is such a metric.
+    If the ``positions`` of a user's targets are known, only R-precision is such a metric.
     """
     several = f"{metric} of users with several relevant items needs"
     if metric.family is RPrec:
@@ -46,7 +45,7 @@ def refuse_joint(metric: Metric, *, places: bool = False) -> None:
             f"{several} their full ranks, got sampled ones; ask for Recall, or rank with "
             "design='certified' or 'exact'"
         )
-    if metric.family.uses_places and not places:
+    if metric.family.uses_positions and not positions:
         raise MetricError(
             f"{several} the ranks of all of them among the same items, got ranks that were sampled "
             "one by one; ask for Recall, NDCG or Precision, give scored lists (user, item, score, "
@@ -73,24 +72,24 @@ def check_cells(cells: RankCounts) -> None:
     if not cells.count.any():
         raise RankError("counts must not all be zero: there is nothing to estimate from")
     refuse_where(cells.relevant < 1, "relevant must be at least 1", cells.relevant, RankError)
-    outside = (cells.place < 0) | (cells.place > cells.relevant)
-    refuse_where(outside, "place must be in 0..relevant", cells.place, RankError)
-    _refuse_swapped(cells)
+    outside = (cells.position < 0) | (cells.position > cells.relevant)
+    refuse_where(outside, "position must be in 0..relevant", cells.position, RankError)
+    _check_sizes(cells)
 
 
-def _refuse_swapped(cells: RankCounts) -> None:
-    """Refuse items and sampled that seem to be swapped: so many draws would give higher ranks.
+def _check_sizes(cells: RankCounts) -> None:
+    """Refuse true sizes of catalogues that do not round to a cell's ``items``."""
+    for sizes in (cells.smallest, cells.largest):
+        wrong = sizes != cells.items
+        for keep_full in (True, False) if cells.replacement else (True,):
+            wrong &= sizes_on_grid(sizes, cells.sampled, keep_full=keep_full) != cells.items
+        rule = "smallest and largest must be sizes that items stands for"
+        refuse_where(wrong, rule, sizes, DesignError)
+    wrong = cells.smallest > cells.largest
+    refuse_where(wrong, "smallest must not exceed largest", cells.smallest, DesignError)
 
-    With far more draws than items, ranks are 1, or at least about ``sampled / items``.
-    """
-    items, sampled = int(cells.items.max()), int(cells.sampled.min())
-    if sampled > _FAR_MORE * items and 1 < cells.high.max() <= items + 1:
-        raise DesignError(
-            f"items must be the catalogue's size, got {items} with sampled = {sampled}; swapped?"
-        )
 
-
-def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
+def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: SamplingModel) -> IntArray:
     """Count the ranks 1..n in one pass, and refuse others."""
     total = np.zeros(design.n + 1, dtype=np.int64)
     for start in range(0, len(ranks), _CHUNK):
@@ -106,7 +105,7 @@ def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
 
 
 def rank_hint(rank: float) -> str:
-    """Return what to do about a rank that is out of range."""
+    """Return the hint for a rank that is out of range."""
     if rank % 1 > 0:
         return WHOLE
     if rank < 1:
@@ -114,7 +113,6 @@ def rank_hint(rank: float) -> str:
     return "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
 
 
-def span(values: IntArray) -> str:
-    """Return the values as text: one number, or the least and the greatest."""
-    low, high = int(values.min()), int(values.max())
+def span(low: int, high: int) -> str:
+    """Return the smallest and the largest value as text; one number where they are equal."""
     return str(low) if low == high else f"{low}..{high}"

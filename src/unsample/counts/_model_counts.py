@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unsample._archives import read_arrays
-from unsample._files import write_atomically
+from unsample._archives import read_arrays, save_archive, write_arrays
+from unsample._fields import Field, read_fields, refuse_unless
+from unsample.counts._rank_counts import RankCounts
+from unsample.counts._shared_items import ItemCounts
+from unsample.counts._targets import Targets
+from unsample.counts._user_pairs import PairCounts, pairs_between
 from unsample.errors import FileError, InputError
-from unsample.evidence._counts import RankCounts
-from unsample.evidence._pairs import PairCounts, pairs_between
-from unsample.evidence._shared import ItemCounts
-from unsample.evidence._targets import Targets
 
-_FORMAT = "unsample.ModelCounts/4"
+_FORMAT = "unsample.ModelCounts/6"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,27 +64,37 @@ class ModelCounts(Mapping[str, RankCounts]):
         for part in each:
             for pair, counts in part.between.items():
                 between.setdefault(pair, []).append(counts)
-        return cls(
+        whole = cls(
             {name: RankCounts.merge(part[name] for part in each if name in part) for name in names},
             {pair: PairCounts.merge(found) for pair, found in between.items()},
         )
+        return whole.rounded()
+
+    def rounded(self) -> ModelCounts:
+        """Return the counts with the catalogues of each model that has many sizes on the grid."""
+        many = {name: counts.many_sizes for name, counts in self.models.items()}
+        between = {
+            (a, b): pairs.on_grid(
+                keep_full=self.models[a].tells_full, first=many[a], second=many[b]
+            )
+            for (a, b), pairs in self.between.items()
+        }
+        return ModelCounts({name: each.rounded() for name, each in self.models.items()}, between)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an ``.npz`` file, all or nothing."""
-        if Path(path).suffix != ".npz":
-            raise FileError(f"path must end in .npz, got {str(path)!r}")
         names = list(self.models)
         fields: dict[str, Any] = {"format": np.asarray(_FORMAT), "names": np.asarray(names)}
         parts: dict[str, RankCounts | PairCounts | ItemCounts | None] = {
             f"{names.index(a)}_{names.index(b)}": pairs for (a, b), pairs in self.between.items()
         }
-        for place, counts in enumerate(self.models.values()):
-            parts |= {f"{place}": counts, f"{place}_pairs": counts.clusters}
-            parts[f"{place}_items"] = counts.shared
+        for index, counts in enumerate(self.models.values()):
+            parts |= {f"{index}": counts, f"{index}_pairs": counts.clusters}
+            parts[f"{index}_items"] = counts.shared
         for start, part in parts.items():
             arrays = {} if part is None else part.arrays()
             fields |= {f"{start}_{key}": values for key, values in arrays.items()}
-        write_atomically(Path(path), lambda file: np.savez_compressed(file, **fields))
+        save_archive(Path(path), partial(write_arrays, arrays=fields), read=ModelCounts.load)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ModelCounts:
@@ -99,28 +110,34 @@ class ModelCounts(Mapping[str, RankCounts]):
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> ModelCounts:
         """Take the arrays of a file, and check them; ``source`` is for messages."""
         if (marker := str(fields.get("format"))) != _FORMAT:
-            raise FileError(
-                f"{source} must hold {_FORMAT}, got {marker}; files of versions before 0.3 must be "
-                "counted again from their ranks"
-            )
-        names = [str(name) for name in np.ravel(fields.get("names", np.empty(0, dtype=np.str_)))]
-
-        def part(start: str) -> dict[str, Any]:
-            return {n[len(start) :]: each for n, each in fields.items() if n.startswith(start)}
-
+            got = " ".join(marker.split())[:80]
+            raise FileError(f"{source} must hold {_FORMAT}, got {got}; count the ranks again")
+        parts: dict[str, dict[str, Any]] = {}
+        for field, values in fields.items():
+            part, _, column = field.rpartition("_")
+            parts.setdefault(part, {})[column] = values
+        about = {"format": Field("text", ()), "names": Field("text", ("models",))}
+        names = [str(name) for name in read_fields(parts.pop("", {}), about, source)["names"]]
+        different = len({*names}) == len(names)
+        refuse_unless(different, f"{source} must hold models of different names, got {names}")
         models = {}
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             where = f"{name} in {source}" if name else source
-            pairs, items = part(f"{place}_pairs_"), part(f"{place}_items_")
+            pairs, items = parts.pop(f"{index}_pairs", None), parts.pop(f"{index}_items", None)
             models[name] = RankCounts.from_arrays(
-                part(f"{place}_"),
+                parts.pop(f"{index}", {}),
                 where,
-                PairCounts.from_arrays(pairs, where) if pairs else None,
-                ItemCounts.from_arrays(items, where) if items else None,
+                None if pairs is None else PairCounts.from_arrays(pairs, where),
+                None if items is None else ItemCounts.from_arrays(items, where),
             )
         between = {
-            (names[a], names[b]): PairCounts.from_arrays(part(f"{a}_{b}_"), source)
+            (names[a], names[b]): PairCounts.from_arrays(parts.pop(f"{a}_{b}"), source)
             for a, b in combinations(range(len(names)), 2)
-            if f"{a}_{b}_count" in fields
+            if f"{a}_{b}" in parts
         }
+        more = ", ".join(f"{part}_{column}" for part in parts for column in parts[part])
+        refuse_unless(not more, f"{source} must hold nothing else, got also {more}")
+        targets = {name: models[name].by_key() for pair in between for name in pair}
+        for (a, b), each in between.items():
+            each.check_cells(targets[a], targets[b], where=f"{a} and {b} in {source}")
         return cls(models, between)

@@ -12,26 +12,44 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
-from unsample.errors import DesignError, FileError, InputError, RankError
-from unsample.evidence._catalogues import design_columns
-from unsample.evidence._cells import WHOLE, DesignCells, check_cells, refuse_joint, span
-from unsample.evidence._columns import (
+from unsample._checks import (
+    LARGEST_CATALOGUE,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_integer_array,
+    check_flag,
+)
+from unsample._fields import Field, read_fields, refuse_unless
+from unsample.counts._catalogues import are_many, design_columns, sizes_on_grid, some_in_full
+from unsample.counts._columns import (
     as_column,
     check_lengths,
     distinct_rows,
     joined,
     merge_equal,
-    read_columns,
 )
-from unsample.evidence._pairs import PairCounts, pair_keys, shares_in
-from unsample.evidence._shared import ItemCounts
-from unsample.law import Law
+from unsample.counts._design_cells import WHOLE, DesignCells, check_cells, refuse_joint, span
+from unsample.counts._shared_items import ItemCounts
+from unsample.counts._user_pairs import PairCounts, pair_keys, shares_in
+from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.metrics import AUC, Metric
+from unsample.sampling import SamplingModel
 
-_KEYS = ("sampled", "items", "low", "high", "relevant", "place")
-_COLUMNS = (*_KEYS, "count")
-_SUMS = ("count", "weight", "weight_squared")
+_KEYS = ("sampled", "items", "low", "high", "relevant", "position")
+_COLUMNS = (*_KEYS, "smallest", "largest", "count")
+_ONE = Field("whole", ("cells",), 1, LARGEST_CATALOGUE)
+#: The arrays of a file: one value for each cell; the design is the number of users, and whether an
+#: item may be drawn twice for a target.
+_FIELDS = dict.fromkeys(_COLUMNS, _ONE) | {
+    "low": Field("whole", ("cells",), 1, LARGEST_CATALOGUE + 1),
+    "high": Field("whole", ("cells",), 1, LARGEST_CATALOGUE + 1),
+    "position": Field("whole", ("cells",), 0, LARGEST_CATALOGUE),
+    "count": Field("whole", ("cells",), 0, LARGEST_CATALOGUE),
+    "design": Field("whole", (2,), (1, 0), (LARGEST_CATALOGUE, 1)),
+}
+_SUMS = ("count", "weight", "_squared_weights")
+_PARTS = (*_KEYS, "smallest", "largest", *_SUMS)
 
 
 def _not_given() -> npt.NDArray[Any]:
@@ -57,39 +75,56 @@ class RankCounts:
     replacement: bool = True
     #: How many relevant items the users of a cell have; by default one.
     relevant: IntArray = field(default_factory=_not_given)
-    #: The place of a cell's targets among those of their user; 0 where it is not known.
-    place: IntArray = field(default_factory=_not_given)
+    #: The position of a cell's targets among those of their user: 1 is the best, 0 is unknown.
+    position: IntArray = field(default_factory=_not_given)
+    #: The true smallest and largest catalogue of a cell's targets. By default they are ``items``,
+    #: which is on a grid where there are many sizes.
+    smallest: IntArray = field(default_factory=_not_given)
+    largest: IntArray = field(default_factory=_not_given)
     #: How many users there are; by default as many as targets, or as follows from ``relevant``.
     users: int = 0
     #: Pairs of targets of one user; None where each target has its own user, or it is not known.
     clusters: PairCounts | None = None
-    #: The metric that the weights are for, and the mean over users of the sum of their weights.
+    #: The metric that the weights are for; None where each target counts 1.
     metric: Metric | None = None
-    scale: float = 1.0
-    #: Numbers of relevant items, and the weight of users with so many, where users have several.
-    sizes: tuple[tuple[int, float], ...] = ()
-    #: What is known of the items that targets share; None where each target has its own items.
+    #: The items that targets share; None where each target has its own items.
     shared: ItemCounts | None = None
-    #: What a cell's targets count together, and the sum over them of what each counts times what
-    #: all targets of its user do. By default a target counts 1; a metric may weigh them.
+    #: Whether targets with ``sampled = items - 1`` were compared with all other items, although
+    #: those of other targets were drawn with replacement: so it is where samples differ in size.
+    mixed: bool = False
+    #: The sum of the weights of a cell's targets. By default a target has the weight 1, and a
+    #: metric may give another one (`for_metric`).
     weight: FloatArray = field(default_factory=_not_given)
-    weight_squared: FloatArray = field(default_factory=_not_given)
+    #: See the properties `squared_weights` and `weight_per_user`. Weights that are given without
+    #: their squares are numbers of targets, each with a user of its own.
+    _squared_weights: FloatArray = field(default_factory=_not_given)
+    _weight_per_user: float = 1.0
+    #: Numbers of relevant items, and the weight of users with so many, where users have several.
+    _user_weights: tuple[tuple[int, float], ...] = ()
 
     def __post_init__(self) -> None:
-        given: dict[str, Any] = {}
+        given: dict[str, Any] = {"replacement": check_flag("replacement", self.replacement)}
         relevant = self.relevant
         if not len(relevant):
             relevant = given["relevant"] = np.broadcast_to(np.int64(1), len(self.low))
-        if not len(self.place):
-            given["place"] = (relevant == 1).astype(np.int8)
+        if not len(self.position):
+            given["position"] = (relevant == 1).astype(np.int8)
+        if not len(self.smallest):
+            given["smallest"] = self.items
+        if not len(self.largest):
+            given["largest"] = self.items
         for name, values in given.items():
             object.__setattr__(self, name, values)
         check_lengths(self, _COLUMNS)
         check_cells(self)
         if not len(self.weight):
             object.__setattr__(self, "weight", self.count.astype(np.float64))
-            object.__setattr__(self, "weight_squared", self._squares(None))
-        merge_equal(self, _KEYS, _SUMS)
+            object.__setattr__(self, "_squared_weights", self._squares(None))
+        if not len(self._squared_weights):
+            object.__setattr__(self, "_squared_weights", self.weight)
+        merge_equal(self, _KEYS, _SUMS, minima=("smallest",), maxima=("largest",))
+        if self.replacement and not self.mixed:
+            object.__setattr__(self, "mixed", some_in_full(self.items, self.sampled))
         if not self.users:
             users = round(float((self.count / self.relevant).sum()))
             object.__setattr__(self, "users", users)
@@ -109,11 +144,16 @@ class RankCounts:
     ) -> RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
-        ``items`` and ``sampled`` are single numbers, or one for each rank. ``users`` names the user
-        of each rank: metrics are per user, and errors count users. Without users, ``count`` may say
-        how many targets each rank stands for.
+        ``items`` and ``sampled`` are single numbers, or one for each rank. Where samples differ in
+        size, those of ``items - 1`` are all other items, and their ranks are known. ``users`` names
+        the user of each rank: metrics are per user, and errors count users. Without users,
+        ``count`` may say how many targets each rank stands for.
+
+        >>> counts = RankCounts.from_ranks([1, 3, 240], items=500, sampled=[9, 9, 499])
+        >>> counts.known.tolist()
+        [False, False, True]
         """
-        from unsample.evidence._targets import Targets
+        from unsample.counts._targets import Targets
 
         found: Any = as_integer_array("ranks", ranks, hint=WHOLE)
         if count is None:
@@ -126,7 +166,7 @@ class RankCounts:
         return cls(**columns, count=times, replacement=replacement)
 
     @classmethod
-    def from_histogram(cls, histogram: npt.ArrayLike, design: Law) -> RankCounts:
+    def from_histogram(cls, histogram: npt.ArrayLike, design: SamplingModel) -> RankCounts:
         """Take the counts of the ranks 1, 2, ..., sampled + 1 of one design."""
         counts = as_integer_array("histogram", histogram)
         if len(counts) != design.n:
@@ -142,7 +182,7 @@ class RankCounts:
         low: npt.ArrayLike,
         high: npt.ArrayLike,
         count: npt.ArrayLike,
-        design: Law,
+        design: SamplingModel,
     ) -> RankCounts:
         """Count targets whose sampled rank is only known to lie in ``low..high``."""
         lows = as_integer_array("low", low).astype(np.int64)
@@ -168,6 +208,11 @@ class RankCounts:
         counts = list(parts)
         if not counts:
             raise InputError("parts must hold at least one RankCounts, got none")
+        if any(part.replacement for part in counts):
+            # Known ranks were not drawn at all: they stand beside samples of any kind.
+            counts = [
+                replace(part, replacement=True) if part.known.all() else part for part in counts
+            ]
         if len({part.replacement for part in counts}) > 1:
             raise DesignError(
                 "counts must agree on replacement to be added, got some with and some without; "
@@ -178,13 +223,26 @@ class RankCounts:
         shared = [part.shared for part in counts if part.shared is not None]
         if 0 < len(shared) < len(counts):
             raise DesignError("counts of shared and of own items must not be added; estimate apart")
-        return replace(
+        whole = replace(
             counts[0],
-            **joined(counts, (*_KEYS, *_SUMS)),
+            **joined(counts, _PARTS),
             users=sum(part.users for part in counts),
             clusters=clusters,
             shared=ItemCounts.merge(shared) if shared else None,
         )
+        return whole.rounded()
+
+    def rounded(self) -> RankCounts:
+        """Return the counts with the sizes of catalogues on the grid, if there are many.
+
+        Parts that have few sizes each may have many together.
+        """
+        if not self.many_sizes:
+            return self
+        keep_full = self.tells_full
+        items = sizes_on_grid(self.items, self.sampled, keep_full=keep_full)
+        clusters = None if self.clusters is None else self.clusters.on_grid(keep_full=keep_full)
+        return replace(self, items=items, clusters=clusters)
 
     # -- looking ----------------------------------------------------------------------------
 
@@ -204,46 +262,42 @@ class RankCounts:
     def for_metric(self, metric: Metric) -> RankCounts:
         """Return the counts with each target weighed as it counts in the metric of its user.
 
-        The metric is then `scale` times the mean of w(R) over targets so weighed.
+        The metric is then `weight_per_user` times the weighted mean of w(R) over targets.
         """
         if not self.several:
             return self
-        refuse_joint(metric, places=bool((self.place > 0).all()))
-        shares = metric.shares(self.relevant, self.place)
+        refuse_joint(metric, positions=bool((self.position > 0).all()))
+        shares = metric.shares(self.relevant, self.position)
         weight = self.weight * shares
         ones = np.ones_like(self.low)
         return replace(
             self,
             weight=weight,
-            weight_squared=self._squares(metric),
+            _squared_weights=self._squares(metric),
             # The AUC of a rank depends on the number of the user's relevant items.
             relevant=self.relevant if metric.family is AUC else ones,
-            place=ones,
+            position=ones,
             metric=metric,
-            scale=float(weight.sum()) / self.users_weight,
-            sizes=self._sizes(),
+            _weight_per_user=float(weight.sum()) / self.users_weight,
+            _user_weights=self._weights_by_relevant(),
             shared=None if self.shared is None else self.shared.for_metric(metric),
         )
 
     def _squares(self, metric: Metric | None) -> FloatArray:
-        """Return for each cell the sum of weights times that of all targets of the user.
-
-        Their sum is that of the squared weights of users. It gives the effective number of targets
-        if those of one user are taken as fully dependent.
-        """
-        shares = shares_in(metric, self.relevant, self.place)
+        """Return `squared_weights` for the weights that targets have in a metric."""
+        shares = shares_in(metric, self.relevant, self.position)
         if self.clusters is None:
             return np.asarray(self.count * self.relevant * shares**2)
         pairs, keys = self.clusters, self.clusters.keys
         weights = pairs.count * shares_in(metric, keys[:, 3], keys[:, 4])[pairs.right]
-        found, place = distinct_rows(np.concatenate([keys, pair_keys(vars(self))]))
-        first, own = place[: len(keys)][pairs.left], place[len(keys) :]
+        found, index = distinct_rows(np.concatenate([keys, pair_keys(vars(self))]))
+        first, own = index[: len(keys)][pairs.left], index[len(keys) :]
         of_users = np.bincount(first, weights, minlength=len(found))
         targets = np.bincount(own, self.count, minlength=len(found))
         return np.asarray(self.count * shares * (of_users / np.maximum(targets, 1))[own])
 
-    def _sizes(self) -> tuple[tuple[int, float], ...]:
-        """Return how much users with each number of relevant items weigh."""
+    def _weights_by_relevant(self) -> tuple[tuple[int, float], ...]:
+        """Return each number of relevant items, and the weight of the users with so many."""
         sizes, where = np.unique(self.relevant, return_inverse=True)
         weights = np.bincount(where.reshape(-1), self.weight / self.relevant)
         return tuple(zip(sizes.tolist(), weights.tolist(), strict=True))
@@ -253,18 +307,18 @@ class RankCounts:
 
         No value is greater, because the ranks of one user differ.
         """
-        if not self.sizes or metric.family.unlimited:
+        if not self._user_weights or metric.family.unlimited:
             return math.inf
         best = []
-        for size, _ in self.sizes:
-            places = np.arange(1, size + 1)
-            shares = metric.shares(np.full(size, size), places)
-            best.append(shares @ metric.weights(places, self.largest_catalogue))
-        return float(np.average(best, weights=[weight for _, weight in self.sizes]))
+        for size, _ in self._user_weights:
+            positions = np.arange(1, size + 1)
+            shares = metric.shares(np.full(size, size), positions)
+            best.append(shares @ metric.weights(positions, self.largest_catalogue))
+        return float(np.average(best, weights=[weight for _, weight in self._user_weights]))
 
     def take(self, cells: BoolArray) -> RankCounts:
         """Return some of the cells, without the users of their targets."""
-        columns = {name: getattr(self, name)[cells] for name in (*_KEYS, *_SUMS)}
+        columns = {name: getattr(self, name)[cells] for name in _PARTS}
         return replace(self, **columns, users=0, clusters=None, shared=None)
 
     # -- users ------------------------------------------------------------------------------
@@ -273,8 +327,25 @@ class RankCounts:
     def users_weight(self) -> float:
         """Return the weight of all users."""
         if self.metric is not None:
-            return float(self.weight.sum()) / self.scale
+            return float(self.weight.sum()) / self._weight_per_user
         return float((self.weight / self.relevant).sum())
+
+    @property
+    def weight_per_user(self) -> float:
+        """Return the mean over users of the sum of their targets' weights; 1 without a metric.
+
+        A metric is this times the weighted mean of w(R) over targets.
+        """
+        return self._weight_per_user
+
+    @property
+    def squared_weights(self) -> FloatArray:
+        """Return, by cell, the sum over targets of their weight times that of all their user's.
+
+        Over all cells this is the sum of the squared weights of users. It gives the effective
+        number of targets, with the targets of one user taken as fully dependent.
+        """
+        return self._squared_weights
 
     @property
     def effective_users(self) -> float:
@@ -293,27 +364,53 @@ class RankCounts:
     @property
     def effective(self) -> float:
         """Return the number of equally weighted targets that would be as informative."""
-        return float(self.weight.sum() ** 2 / self.weight_squared.sum())
+        return float(self.weight.sum() ** 2 / self._squared_weights.sum())
 
     @property
     def largest_catalogue(self) -> int:
-        """Return the largest number of items among the designs."""
+        """Return the largest number of items among the designs, which may be on a grid."""
         return int(self.items.max())
 
     @property
+    def catalogues(self) -> tuple[int, int]:
+        """Return the true smallest and largest number of items."""
+        return int(self.smallest.min()), int(self.largest.max())
+
+    @property
+    def samples(self) -> tuple[int, int]:
+        """Return the smallest and largest number of sampled items."""
+        return int(self.sampled.min()), int(self.sampled.max())
+
+    @property
+    def many_sizes(self) -> bool:
+        """Return whether there are so many sizes of catalogues that they go onto a grid."""
+        return are_many(self.items, self.smallest, self.largest)
+
+    @property
     def largest_sample(self) -> int:
-        """Return the largest number of sampled items among the designs."""
-        return int(self.sampled.max())
+        """Return the largest number of sampled items, beside targets that were ranked in full."""
+        drawn = ~self.full if self.mixed else np.ones(len(self), dtype=bool)
+        return int((self.sampled[drawn] if drawn.any() else self.sampled).max())
 
     @property
     def blind_rank(self) -> float:
-        """Return the rank down to which one sampled item falls on average: (N - 1)/(n - 1)."""
-        return 1.0 / float(np.average(self.sampled / (self.items - 1), weights=self.weight))
+        """Return the rank down to which one sampled item falls on average: (N - 1)/(n - 1).
+
+        Targets that were ranked in full beside others are left out.
+        """
+        drawn = ~self.full if self.mixed else np.ones(len(self), dtype=bool)
+        share = self.sampled[drawn] / (self.items[drawn] - 1)
+        return 1.0 / float(np.average(share, weights=self.weight[drawn]))
+
+    @property
+    def tells_full(self) -> bool:
+        """Return whether ``sampled = items - 1`` says that all other items were compared."""
+        return not self.replacement or self.mixed
 
     @property
     def full(self) -> BoolArray:
         """Return which cells hold targets that were compared with all their candidates."""
-        return np.asarray((self.sampled == self.items - 1) & (not self.replacement), dtype=bool)
+        return np.asarray((self.sampled == self.items - 1) & self.tells_full, dtype=bool)
 
     @property
     def known(self) -> BoolArray:
@@ -324,8 +421,13 @@ class RankCounts:
         """Yield the cells of each design in turn."""
         change = (np.diff(self.sampled) != 0) | (np.diff(self.items) != 0)
         edges = np.concatenate([[0], np.flatnonzero(change) + 1, [len(self)]])
+        full = self.full
         for first, last in pairwise(edges):
-            design = Law(int(self.items[first]), int(self.sampled[first]), self.replacement)
+            design = SamplingModel(
+                int(self.items[first]),
+                int(self.sampled[first]),
+                replacement=self.replacement and not full[first],
+            )
             columns = slice(int(first), int(last))
             yield DesignCells(design, self.low[columns], self.high[columns], columns)
 
@@ -342,22 +444,22 @@ class RankCounts:
         what = f"{self.total} targets"
         what += "" if self.users == self.total else f" of {self.users} users"
         return (
-            f"RankCounts({what}, {len(self)} cells, items={span(self.items)}, "
-            f"sampled={span(self.sampled)}, {how} replacement)"
+            f"RankCounts({what}, {len(self)} cells, items={span(*self.catalogues)}, "
+            f"sampled={span(*self.samples)}, {how} replacement)"
         )
 
     # -- saving -----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an ``.npz`` file, all or nothing."""
-        from unsample.evidence._models import ModelCounts
+        from unsample.counts._model_counts import ModelCounts
 
         ModelCounts({"": self}, {}).save(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RankCounts:
         """Read what `save` wrote."""
-        from unsample.evidence._models import ModelCounts
+        from unsample.counts._model_counts import ModelCounts
 
         found = ModelCounts.load(path)
         if len(found) != 1:
@@ -367,7 +469,8 @@ class RankCounts:
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what a file keeps of the cells."""
         design = np.array([self.users, self.replacement], dtype=np.int64)
-        return {"design": design, **{name: getattr(self, name) for name in _COLUMNS}}
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        return {"design": design, **columns}
 
     @classmethod
     def from_arrays(
@@ -378,18 +481,48 @@ class RankCounts:
         shared: ItemCounts | None,
     ) -> RankCounts:
         """Take what `arrays` gave, and check it; ``source`` is for messages."""
-        columns = read_columns(fields, source, (*_COLUMNS, "design"))
-        design = columns.pop("design").tolist()
-        if len(design) != 2 or design[0] < 1 or design[1] not in (0, 1):
-            raise FileError(f"{source} must tell its users and its design, got {design}")
-        found = cls(
-            **columns,
-            users=design[0],
-            replacement=bool(design[1]),
-            clusters=clusters,
-            shared=shared,
-        )
-        cells = distinct_rows(pair_keys(vars(found)))[0]
-        if clusters is not None and not np.array_equal(cells, clusters.keys):
-            raise FileError(f"{source} must hold pairs of the cells that it counts, got others")
-        return found
+        columns: dict[str, Any] = read_fields(fields, _FIELDS, source)
+        users, replacement = columns.pop("design").tolist()
+        how: dict[str, Any] = {"replacement": bool(replacement), "clusters": clusters}
+        try:
+            found = cls(**columns, **how, shared=shared)
+        except InputError as problem:
+            text = f"{source} must hold counts that an evaluation can give"
+            raise FileError(f"{text}; {problem}") from problem
+        if clusters is not None:
+            clusters.check_users(found.by_key(), where=source)
+        if shared is not None:
+            _check_shared(found, shared, source)
+        # Users whose other relevant items were left out have several targets of one relevant item.
+        good = users == found.users
+        if clusters is not None and not found.several:
+            good = users <= found.total and found.total**2 <= users * clusters.total
+        refuse_unless(good, f"{source} must hold the number of its users, got {users:,}")
+        return replace(found, users=users)
+
+    def by_key(self) -> dict[tuple[int, ...], int]:
+        """Return how many targets each pair cell has: see `PairCounts`."""
+        keys, index = distinct_rows(pair_keys(vars(self)))
+        total = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(total, index, self.count)
+        return dict(zip(map(tuple, keys.tolist()), total.tolist(), strict=True))
+
+
+def _check_shared(counts: RankCounts, shared: ItemCounts, where: str) -> None:
+    """Refuse items that do not beat targets as often as their ranks imply: r - 1 for rank r."""
+    same = (counts.sampled == shared.sampled).all()
+    refuse_unless(same, f"{where} must share the items of its sample, got {shared.sampled}")
+    if not shared.known or (counts.low != counts.high).any():
+        return
+    cells = [counts.low, counts.relevant, counts.position]
+    beaten = [shared.rank, shared.relevant, shared.position]
+    rows = np.concatenate([np.stack(each, axis=1) for each in (cells, beaten)]).astype(np.int64)
+    keys, index = distinct_rows(rows)
+    here, there = np.split(index, [len(counts)])
+    targets, beats = (np.zeros(len(keys), dtype=np.int64) for _ in range(2))
+    np.add.at(targets, here, counts.count)
+    np.add.at(beats, there, shared.count)
+    good = np.array_equal(beats, targets * (keys[:, 0] - 1))
+    good &= bool((shared.count <= targets[there]).all())
+    rule = "must hold that r - 1 different shared items beat each target of rank r"
+    refuse_unless(good, f"{where} {rule}, got other outcomes")

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, IntArray, Seed, as_rng
+from unsample._checks import BoolArray, FloatArray, IntArray, Seed, as_rng, check_unmasked
+from unsample.counts._shared_items import ItemCounts, numbered
+from unsample.counts._targets import Targets
+from unsample.counts._ties import check_ties, rank_with_ties
+from unsample.counts._users import number_users, relevant_and_position
 from unsample.errors import ScoreError
-from unsample.evidence._shared import ItemCounts, numbered
-from unsample.evidence._targets import Targets
-from unsample.evidence._ties import check_ties, rank_with_ties
-from unsample.evidence._users import number_users, relevant_and_place
 
 #: Outcomes that are kept in memory at a time.
 _ROOM = 1 << 24
@@ -35,7 +35,7 @@ def sampled_ranks(
     negative_scores
         The scores of the items sampled for each target: a matrix of M rows and n columns.
     ties
-        Where items score as the target does: ``"random"`` places it anywhere among them,
+        Where items score as the target does: ``"random"`` puts it anywhere among them,
         ``"optimistic"`` before and ``"pessimistic"`` after them.
     rng
         Seed of the random rule.
@@ -43,7 +43,7 @@ def sampled_ranks(
     >>> sampled_ranks([0.9, 0.2], [[0.5, 0.1, 1.0], [0.3, 0.1, 0.4]])
     array([2, 3])
     """
-    rule, generator = check_ties(ties, whole=True), as_rng(rng)
+    rule = check_ties(ties, whole=True)
     own = _as_numbers("target_scores", target_scores)
     others = _as_numbers("negative_scores", negative_scores)
     if own.ndim != 1 or not own.size:
@@ -59,7 +59,7 @@ def sampled_ranks(
     better, tied = (
         (compare(others, own[:, None])).sum(axis=1) for compare in (np.greater, np.equal)
     )
-    return rank_with_ties(better, tied, rule, generator).astype(np.int64)
+    return rank_with_ties(better, tied, rule, rng).astype(np.int64)
 
 
 def shared_targets(
@@ -111,7 +111,7 @@ def shared_targets(
     names = np.arange(scores.shape[-1]) if pool is None else numbered(pool)
     user = np.arange(len(aim)) if users is None or filtered else number_users(users, len(aim))
     ones = np.ones(len(aim), dtype=np.int64)
-    relevant, place = relevant_and_place(user, ones, None, False)
+    relevant, position = relevant_and_position(user, ones, None, False)
     ranks = np.empty(len(aim), dtype=np.int64)
     parts = []
     step = max(1, _ROOM // scores.shape[-1])
@@ -123,7 +123,9 @@ def shared_targets(
         )
         ranks[rows] = 1 + beats.sum(axis=1)
         parts.append(
-            ItemCounts.from_outcomes(beats, items=names, relevant=relevant[rows], place=place[rows])
+            ItemCounts.from_outcomes(
+                beats, items=names, relevant=relevant[rows], position=position[rows]
+            )
         )
     return Targets(
         ranks,
@@ -139,7 +141,7 @@ def shared_targets(
 def _beats_of(
     own: FloatArray, others: FloatArray, ties: str, rng: np.random.Generator
 ) -> BoolArray:
-    """Return which item beats which target; a target is placed anywhere among its ties."""
+    """Return which item beats which target; a target is put anywhere among its ties."""
     aim = own[:, None]
     tied = others == aim
     if ties == "random":
@@ -155,6 +157,7 @@ def _as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
         values = getattr(values, step)() if hasattr(values, step) else values
     if str(getattr(values, "dtype", "")) == "torch.bfloat16":  # numpy has no such type
         values = values.float()
+    check_unmasked(name, values, error=ScoreError)
     try:
         scores = np.asarray(values)
     except (TypeError, ValueError) as problem:

@@ -8,8 +8,8 @@ that it beat are one rank higher. So a mean over targets of scores of their rank
     A(s) = mean over targets i of  B(i, s) (score(r_i) - score(r_i - 1)),
 
 where B(i, s) is 1 if item s beats target i, and 0 otherwise. All A(s) follow from how many targets
-item s beats at each sampled rank. That is what is counted here. It can be added up over parts of
-the targets, and its size does not depend on their number.
+item s beats at each sampled rank. `ItemCounts` hold these numbers. They add up over parts of the
+targets, and their size does not depend on the number of targets.
 """
 
 from __future__ import annotations
@@ -22,21 +22,34 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, as_index, check_integer
-from unsample.errors import DesignError, FileError, InputError, RankError
-from unsample.evidence._columns import (
+from unsample._checks import (
+    LARGEST_CATALOGUE,
+    FloatArray,
+    IntArray,
+    as_index,
+    check_integer,
+)
+from unsample._fields import Field, read_fields
+from unsample.counts._columns import (
     check_lengths,
     distinct_rows,
     joined,
     merge_equal,
-    read_columns,
     refuse_where,
 )
+from unsample.errors import DesignError, InputError, RankError
 from unsample.metrics import Metric
 
-_KEYS = ("item", "rank", "relevant", "place")
-#: Whether targets have sampled items of their own, or share them.
-NEGATIVES = ("own", "shared")
+_KEYS = ("item", "rank", "relevant", "position")
+#: What a file holds.
+_FIELDS = {
+    "sampled": Field("whole", (1,), 2, LARGEST_CATALOGUE),
+    "item": Field("whole", ("rows",), -(2**63), 2**63 - 1),
+    "rank": Field("whole", ("rows",), 2, LARGEST_CATALOGUE + 1),
+    "relevant": Field("whole", ("rows",), 1, LARGEST_CATALOGUE),
+    "position": Field("whole", ("rows",), 0, LARGEST_CATALOGUE),
+    "count": Field("whole", ("rows",), 1, LARGEST_CATALOGUE),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +68,17 @@ class ItemCounts:
     item: IntArray
     #: The sampled rank of the beaten targets.
     rank: IntArray
-    #: How many relevant items their users have, and their place among them: see `RankCounts`.
+    #: How many relevant items their users have, and their position among them: see `RankCounts`.
     relevant: IntArray
-    place: IntArray
+    position: IntArray
     #: How many targets these are; a metric may weigh them.
     count: IntArray | FloatArray
 
     def __post_init__(self) -> None:
         check_integer("sampled", self.sampled, minimum=2, error=DesignError)
         check_lengths(self, (*_KEYS, "count"))
-        most = "ranks must be at most sampled + 1"
-        refuse_where(self.rank > self.sampled + 1, most, self.rank, RankError)
+        rule = "ranks must be at most sampled + 1"
+        refuse_where(self.rank > self.sampled + 1, rule, self.rank, RankError)
         refuse_where(self.rank < 2, "a beaten target is not first", self.rank, RankError)
         merge_equal(self, _KEYS, ("count",))
         if len(np.unique(self.item)) > self.sampled:
@@ -81,13 +94,13 @@ class ItemCounts:
         *,
         items: npt.ArrayLike | None = None,
         relevant: IntArray | None = None,
-        place: IntArray | None = None,
+        position: IntArray | None = None,
     ) -> ItemCounts:
         """Count outcomes by item: one row for each target, one column for each drawn item.
 
         ``items`` are numbers of the drawn items, by which two models are aligned; an item that was
         drawn twice needs two numbers. By default items are numbered by their columns. ``relevant``
-        and ``place`` are as in `RankCounts`, where users have several targets.
+        and ``position`` are as in `RankCounts`, where users have several targets.
         """
         beaten = np.asarray(beats, dtype=bool)
         if beaten.ndim != 2 or beaten.shape[1] < 2:
@@ -102,7 +115,7 @@ class ItemCounts:
                 f"items must be {sampled} different numbers, one for each column of beats"
             )
         ones = np.ones(targets, dtype=np.int64)
-        kinds = [ones if each is None else each for each in (relevant, place)]
+        kinds = [ones if each is None else each for each in (relevant, position)]
         keys, kind = distinct_rows(np.stack([beaten.sum(axis=1) + 1, *kinds], axis=1))
         target, column = np.nonzero(beaten)
         cell = as_index(column * len(keys) + kind[target])
@@ -113,7 +126,7 @@ class ItemCounts:
 
     @classmethod
     def without_outcomes(cls, sampled: int) -> ItemCounts:
-        """Return what is known if only ranks were recorded: that items were shared."""
+        """Return counts for ranks alone: items were shared, and no outcome is known."""
         columns: dict[str, Any] = {name: np.empty(0, dtype=np.int64) for name in (*_KEYS, "count")}
         return cls(sampled, **columns)
 
@@ -139,32 +152,30 @@ class ItemCounts:
     def for_metric(self, metric: Metric) -> ItemCounts:
         """Return the counts with each target weighed as it counts in the metric of its user."""
         ones = np.ones_like(self.rank)
-        count = self.count * metric.shares(self.relevant, self.place)
-        return replace(self, relevant=ones, place=ones, count=count)
+        count = self.count * metric.shares(self.relevant, self.position)
+        return replace(self, relevant=ones, position=ones, count=count)
 
     def effects(self, scores: FloatArray, total: float) -> tuple[IntArray, FloatArray]:
         """Return the items that beat any target, and A(s) of each.
 
-        ``scores`` has one number for each rank, and ``total`` is what all targets count.
+        ``scores`` has one number for each rank, and ``total`` is the weight of all targets.
         """
-        items, place = np.unique(self.item, return_inverse=True)
+        items, index = np.unique(self.item, return_inverse=True)
         changes = self.count * np.diff(scores)[self.rank - 2]
-        sums = np.bincount(as_index(place.reshape(-1)), changes, minlength=len(items))
+        sums = np.bincount(as_index(index.reshape(-1)), changes, minlength=len(items))
         return items, np.asarray(sums / total, dtype=np.float64)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what a file keeps."""
         size = np.array([self.sampled], dtype=np.int64)
-        return {"sampled": size} | {name: getattr(self, name) for name in (*_KEYS, "count")}
+        columns = {name: getattr(self, name) for name in (*_KEYS, "count")}
+        return {"sampled": size, **columns}
 
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> ItemCounts:
         """Take what `arrays` gave, and check it; ``source`` is its name in messages."""
-        columns = read_columns(fields, source, ("sampled", *_KEYS, "count"))
-        size = columns.pop("sampled")
-        if len(size) != 1:
-            raise FileError(f"{source} must hold the number of its shared items, got {size}")
-        return cls(int(size[0]), **columns)
+        columns = read_fields(fields, _FIELDS, f"the shared items of {source}")
+        return cls(int(columns.pop("sampled")[0]), **columns)
 
 
 def numbered(names: npt.ArrayLike) -> IntArray:
@@ -172,7 +183,7 @@ def numbered(names: npt.ArrayLike) -> IntArray:
     array = np.asarray(names)
     if array.dtype.kind in "iu":
         return array.astype(np.int64)
-    distinct, place = np.unique(array.astype(np.str_), return_inverse=True)
+    distinct, index = np.unique(array.astype(np.str_), return_inverse=True)
     digests = [hashlib.sha256(name.encode()).digest()[:8] for name in distinct.tolist()]
     codes = np.array([int.from_bytes(each, "big") >> 1 for each in digests], dtype=np.int64)
-    return np.asarray(codes[place.reshape(-1)])
+    return np.asarray(codes[index.reshape(-1)])

@@ -1,18 +1,18 @@
-"""Means over users: what targets add, and variances, by pairs of targets of the same user."""
+"""Means over users: the part of each target, and variances by pairs of targets of a user."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.evidence._columns import distinct_rows
-from unsample.evidence._counts import RankCounts
-from unsample.evidence._pairs import pair_keys, shares_in
+from unsample.counts._columns import distinct_rows
+from unsample.counts._rank_counts import RankCounts
+from unsample.counts._user_pairs import pair_keys, shares_in
 from unsample.metrics import AUC
 
 
 def on_pair_cells(counts: RankCounts, scores: FloatArray, keys: IntArray) -> FloatArray:
-    """Return what a target in each of the pair cells adds to its user, less the mean.
+    """Return the part of a target in each of the pair cells in its user's value, less the mean.
 
     ``scores`` are those of the cells of the counts. The weights of a metric are included. A user
     with ``relevant`` targets has that many parts of the mean to lose.
@@ -24,13 +24,13 @@ def on_pair_cells(counts: RankCounts, scores: FloatArray, keys: IntArray) -> Flo
         asked[:, 4] = 1
         if counts.metric.family is not AUC:
             asked[:, 3] = 1
-    found, place = distinct_rows(np.concatenate([asked, pair_keys(vars(counts))]))
-    own = place[len(keys) :]
+    found, index = distinct_rows(np.concatenate([asked, pair_keys(vars(counts))]))
+    own = index[len(keys) :]
     weight = np.bincount(own, counts.weight, minlength=len(found))
     total = np.bincount(own, counts.weight * scores, minlength=len(found))
     score = np.divide(total, weight, out=np.zeros(len(found)), where=weight > 0)
     shares = shares_in(counts.metric, keys[:, 3], keys[:, 4])
-    added = shares * score[place[: len(keys)]] - mean / keys[:, 3]
+    added = shares * score[index[: len(keys)]] - mean / keys[:, 3]
     return np.asarray(added / counts.users_weight)
 
 
@@ -45,4 +45,4 @@ def variance_of_mean(counts: RankCounts, scores: FloatArray) -> float:
         return max(counts.clusters.inner(added, added), 0.0) * few
     total = float(counts.weight.sum())
     deviations = scores - counts.weight @ scores / total
-    return counts.scale**2 * float(counts.weight_squared @ deviations**2) / total**2
+    return counts.weight_per_user**2 * float(counts.squared_weights @ deviations**2) / total**2

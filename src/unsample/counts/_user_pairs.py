@@ -1,10 +1,10 @@
-"""`PairCounts`: which ranks go together, because they are those of one user.
+"""`PairCounts`: the number of pairs of ranks that one user has.
 
-Targets of one user are not independent, and neither are two models' ranks of one target. All that
-variances and covariances of means need is, for each pair of cells, how many pairs of targets of the
-same user lie in both. This adds up over parts of the users and names none of them. The sum over
-users of the square of their targets' summed scores is then that over pairs of cells of the pair's
-count times both scores.
+Targets of one user are not independent, and neither are two models' ranks of one target. For
+variances and covariances of means it is enough to know, for each pair of cells, how many pairs of
+targets of the same user lie in them. This adds up over parts of the users and names none of them.
+The sum over users of the square of their targets' summed scores is then that over pairs of cells of
+the pair's count times both scores.
 """
 
 from __future__ import annotations
@@ -12,20 +12,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray
-from unsample.errors import FileError
-from unsample.evidence._columns import distinct_rows, read_columns
+from unsample._checks import LARGEST_CATALOGUE, FloatArray, IntArray
+from unsample._fields import Field, read_fields, refuse_unless
+from unsample.counts._catalogues import sizes_on_grid
+from unsample.counts._columns import distinct_rows
 from unsample.metrics import Metric
 
-#: What tells pair cells apart.
-PAIR_KEYS = ("sampled", "items", "bin", "relevant", "place")
-#: Ranks up to this stand alone; after it a bin is one part in so many of its rank.
+#: The columns that identify a pair cell.
+PAIR_KEYS = ("sampled", "items", "bin", "relevant", "position")
+#: Ranks up to the first number have bins of their own; further bins have the width rank / second.
 RANKS_ALONE, RANK_STEPS = 128, 32
+#: A file holds no pair of cells more often than this: sums of such counts are whole in 64 bits.
+_MAX_PAIRS = 10**15
+#: Keys of a cell -> how many targets it has.
+TargetsByKey: TypeAlias = Mapping[tuple[int, ...], int]
 
 
 def rank_bin(ranks: npt.ArrayLike) -> IntArray:
@@ -49,9 +54,9 @@ def pair_keys(columns: Mapping[str, Any]) -> IntArray:
     return np.stack([np.asarray(found.get(name, ones), dtype=np.int64) for name in PAIR_KEYS], 1)
 
 
-def shares_in(metric: Metric | None, relevant: IntArray, place: IntArray) -> FloatArray:
+def shares_in(metric: Metric | None, relevant: IntArray, position: IntArray) -> FloatArray:
     """Return how much targets count in the metric of their user; each 1 without a metric."""
-    return np.ones(len(relevant)) if metric is None else metric.shares(relevant, place)
+    return np.ones(len(relevant)) if metric is None else metric.shares(relevant, position)
 
 
 def pairs_between(
@@ -85,8 +90,8 @@ class PairCounts:
     def of_cells(cls, first: IntArray, second: IntArray, count: npt.ArrayLike) -> PairCounts:
         """Take a row of keys for the first and for the second cell of each pair; equal ones add."""
         times = np.asarray(count, dtype=np.int64)
-        keys, place = distinct_rows(np.concatenate([first, second]))
-        pair = place[: len(times)] * len(keys) + place[len(times) :]
+        keys, index = distinct_rows(np.concatenate([first, second]))
+        pair = index[: len(times)] * len(keys) + index[len(times) :]
         found, where = np.unique(pair, return_inverse=True)
         total = np.zeros(len(found), dtype=np.int64)
         np.add.at(total, where.reshape(-1), times)
@@ -131,6 +136,18 @@ class PairCounts:
             np.concatenate([part.count for part in each]),
         )
 
+    def on_grid(self, *, keep_full: bool, first: bool = True, second: bool = True) -> PairCounts:
+        """Return the pairs with the catalogues of their first or second cells on the grid."""
+        if not (first or second):
+            return self
+        sampled, items = self.keys[:, 0], self.keys[:, 1]
+        grid = sizes_on_grid(items, sampled, keep_full=keep_full)
+        if (grid == items).all():
+            return self
+        moved = np.column_stack([sampled, grid, self.keys[:, 2:]])
+        one, other = (moved if moves else self.keys for moves in (first, second))
+        return PairCounts.of_cells(one[self.left], other[self.right], self.count)
+
     @property
     def first(self) -> IntArray:
         """Return the keys of the first cell of each pair."""
@@ -143,6 +160,11 @@ class PairCounts:
 
     def __len__(self) -> int:
         return len(self.count)
+
+    @property
+    def total(self) -> int:
+        """Return the number of pairs of targets."""
+        return int(self.count.sum())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PairCounts):
@@ -174,12 +196,54 @@ class PairCounts:
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> PairCounts:
         """Take what `arrays` gave, and check it; ``source`` is for messages."""
-        found = read_columns(fields, source, ("keys", "left", "right", "count"))
+        size, rest = divmod(np.size(fields.get("keys", ())), len(PAIR_KEYS))
+        refuse_unless(not rest, f"the pairs of {source} must hold {len(PAIR_KEYS)} keys a cell")
+        row = Field("whole", ("pairs",), 0, size - 1)
+        described = {
+            "keys": Field("whole", (size * len(PAIR_KEYS),), 0, LARGEST_CATALOGUE + 1),
+            "left": row,
+            "right": row,
+            "count": Field("whole", ("pairs",), 1, _MAX_PAIRS),
+        }
+        found = read_fields(fields, described, f"the pairs of {source}")
         keys, left, right, count = found.values()
-        cells = len(keys) // len(PAIR_KEYS)
-        sides = np.concatenate([left, right])
-        good = len(left) == len(right) == len(count) and cells * len(PAIR_KEYS) == len(keys)
-        if not good or not ((sides >= 0) & (sides < cells)).all() or (count < 0).any():
-            raise FileError(f"{source} must hold pairs of cells and their counts, got others")
         keys = keys.reshape(-1, len(PAIR_KEYS))
         return cls.of_cells(keys[left], keys[right], count)
+
+    def check_cells(self, first: TargetsByKey, second: TargetsByKey, *, where: str) -> None:
+        """Refuse pairs that targets counted so often by the keys of their cells cannot give."""
+        # Both may be large: their product is one of floats.
+        largest = self._targets(first)[self.left].astype(np.float64)
+        largest *= self._targets(second)[self.right]
+        good = (largest > 0).all()
+        refuse_unless(good, f"{where} must hold pairs of the cells that it counts, got others")
+        rule = "must hold at most as many pairs of targets as there are"
+        refuse_unless((self.count <= largest).all(), f"{where} {rule}, got {self.count.max()}")
+
+    def _targets(self, targets: TargetsByKey) -> IntArray:
+        """Return how many targets each cell has."""
+        found = [targets.get(tuple(key), 0) for key in self.keys.tolist()]
+        return np.array(found, dtype=np.int64)
+
+    def check_users(self, targets: TargetsByKey, *, where: str) -> None:
+        """Refuse pairs that are not those of all targets of users with themselves.
+
+        Of a user's m relevant targets, each is in m pairs. Where ``relevant`` is 1 for all, other
+        targets of a user were left out, and each is in one pair at least.
+        """
+        self.check_cells(targets, targets, where=where)
+        rule = f"{where} must hold the pairs of all targets of its users, got"
+        mirror = PairCounts.of_cells(self.second, self.first, self.count)
+        refuse_unless(mirror == self, f"{rule} pairs that differ in their order")
+        count = self._targets(targets)
+        refuse_unless(len(targets) == len(self.keys), f"{rule} cells without any")
+        relevant = self.keys[:, PAIR_KEYS.index("relevant")]
+        total = np.zeros(len(self.keys), dtype=np.int64)
+        np.add.at(total, self.left, self.count)
+        alone = self.left == self.right
+        own = np.zeros(len(self.keys), dtype=np.int64)
+        own[self.left[alone]] = self.count[alone]
+        good = own >= count
+        if (relevant > 1).any():
+            good &= total == relevant * count
+        refuse_unless(good.all(), f"{rule} {total[np.argmin(good)]} of {count[np.argmin(good)]}")

@@ -1,14 +1,14 @@
-"""The user of each target: numbers of relevant items, and places among them."""
+"""The user of each target: numbers of relevant items, and positions among them."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import FloatArray, IntArray, check_unmasked
+from unsample.counts._columns import as_column
 from unsample.errors import InputError
-from unsample.evidence._columns import as_column
-from unsample.metrics import places_of
+from unsample.metrics import positions_by_user
 
 
 def deviations_of_mean(totals: FloatArray, weights: FloatArray) -> FloatArray:
@@ -19,6 +19,7 @@ def deviations_of_mean(totals: FloatArray, weights: FloatArray) -> FloatArray:
 
 def number_users(users: npt.ArrayLike, size: int) -> IntArray:
     """Return a number for the user of each of ``size`` ranks, from 0."""
+    check_unmasked("users", users)
     labels = np.asarray(users)
     if labels.shape != (size,):
         raise InputError(
@@ -34,16 +35,16 @@ def number_users(users: npt.ArrayLike, size: int) -> IntArray:
         ) from problem
 
 
-def relevant_and_place(
-    user: IntArray, ranks: IntArray, places: npt.ArrayLike | None, full: bool
+def relevant_and_position(
+    user: IntArray, ranks: IntArray, positions: npt.ArrayLike | None, full: bool
 ) -> tuple[IntArray, IntArray]:
-    """Return how many targets the user of each target has, and its place among them, or 0.
+    """Return how many targets the user of each target has, and its position among them, or 0.
 
-    Places are given, or follow from ranks in the ``full`` catalogue.
+    ``positions`` are given, or follow from ranks in the ``full`` catalogue.
     """
     relevant: IntArray = np.bincount(user)[user].astype(np.int64)
-    if places is not None:
-        return relevant, as_column("places", places, len(user))
+    if positions is not None:
+        return relevant, as_column("positions", positions, len(user))
     if full:
-        return relevant, places_of(user, ranks.astype(np.float64))
+        return relevant, positions_by_user(user, ranks.astype(np.float64))
     return relevant, (relevant == 1).astype(np.int64)

@@ -17,12 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import IntArray, Seed, check_integer
-from unsample.designs._findings import Findings, Notes, Situation
+from unsample._checks import BoolArray, IntArray, Seed, check_flag, check_integer
+from unsample._rules import ONCE
+from unsample.designs._findings import DesignNotes, Findings, Situation
 from unsample.errors import BudgetError, DesignError
 from unsample.metrics import Metric
+from unsample.sampling import refuse_overdrawn
 
-#: The part of the expected way to the K-th item that beats a target that one round takes.
+#: One round goes this part of the expected way to the K-th item that beats a target.
 _CERTIFIED_STEP = 0.25
 #: Scores of targets that are asked for twice, to detect a scorer that is not deterministic: at most
 #: this number, and at most this part of all scores.
@@ -41,16 +43,28 @@ class Design(ABC):
     certifies: ClassVar[bool] = False
     #: Whether items may come in the order of a guide.
     guided: ClassVar[bool] = False
+    #: Whether some users are drawn to be ranked in full.
+    draws_users: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("sampled", "k"):
-            if getattr(self, name, None) is not None:
-                check_integer(name, getattr(self, name), minimum=1, error=DesignError)
+            given = getattr(self, name, None)
+            if given is not None:
+                number = check_integer(name, given, minimum=1, error=DesignError)
+                object.__setattr__(self, name, number)
+        check_flag("replacement", self.with_replacement)
 
     @property
     def with_replacement(self) -> bool:
         """Return whether an item may be drawn twice."""
-        return bool(getattr(self, "replacement", False))
+        return getattr(self, "replacement", False)
+
+    def in_full(self, users: IntArray, user_order: IntArray) -> BoolArray | None:
+        """Return which targets are of users who are ranked in full beside samples of the others.
+
+        ``user_order`` is a random order of the users. None where nobody was asked for.
+        """
+        return None
 
     def fit(
         self,
@@ -59,31 +73,42 @@ class Design(ABC):
         budget: int | None = None,
         *,
         relevant: int = 1,
+        in_full: BoolArray | None = None,
     ) -> tuple[Self, int | None, int]:
         """Return this design with all parameters set, and what the budget allows.
 
         The second value is how many items may be scored (None: any number). The third is how many
         targets may be scored twice. ``others`` is the number of candidates of each target of each
-        model, without the target. ``relevant`` is the largest number of targets of a user. A budget
-        that is too small for the design is refused.
+        model, without the target. ``relevant`` is the largest number of targets of a user, and
+        ``in_full`` is what `in_full` returned. A budget that is too small is refused.
         """
         design, targets = self.for_metrics(metrics, relevant), len(others)
         total = int(others.sum()) + targets
         if budget is not None:
             total = check_integer("budget", budget, minimum=1, hint="all scores in total")
         checked = min(_CHECKED, targets, int(_CHECKED_SHARE * total))
+        rest, whole = others, 0
+        if in_full is not None and not in_full.all():
+            rest = others[~in_full]
+            # Each target that is ranked in full takes a score of its own, too.
+            whole = int(others[in_full].sum()) + targets - len(rest)
         if budget is None:
-            return design.within(math.inf, others), None, checked
-        least = targets + design.least(others)
-        if budget < least:
+            return design.within(math.inf, rest), None, checked
+        if in_full is not None and in_full.all():
+            minimum = targets + int(others.sum())
+        else:
+            minimum = whole + len(rest) + design.min_scores(rest)
+        if budget < minimum:
+            hint = "use design='guided' or 'fixed'"
+            hint = hint if in_full is None else "rank fewer users in full"
             raise BudgetError(
-                f"budget must be at least {least:,} scores for {design.name} and {targets:,} "
+                f"budget must be at least {minimum:,} scores for {design.name} and {targets:,} "
                 f"targets (of all models), got {budget:,}; raise it, evaluate fewer targets, or "
-                "use design='guided' or 'fixed'"
+                f"{hint}"
             )
-        checked = min(checked, budget - least)
+        checked = min(checked, budget - minimum)
         left = budget - targets - checked
-        return design.within((budget - checked) / targets - 1, others), left, checked
+        return design.within((budget - checked - whole) / len(rest) - 1, rest), left, checked
 
     @abstractmethod
     def step(self, now: Situation) -> IntArray:
@@ -104,8 +129,8 @@ class Design(ABC):
     ) -> Findings:
         """Return what this design would find for targets whose full ranks are known.
 
-        Nothing is scored: how many items beat a target is drawn from the law of the design. The
-        result goes into `unsample.estimate`.
+        Nothing is scored: how many items beat a target is drawn from the distribution of the
+        design. The result goes into `unsample.estimate`.
 
         Parameters
         ----------
@@ -127,7 +152,8 @@ class Design(ABC):
         >>> found.ranks[0], found.scored < 3 * 1000
         (np.int64(1), True)
         """
-        from unsample.designs._simulation import simulated
+        with ONCE:
+            from unsample.designs._simulation import simulated
 
         wanted = _metrics.parse_all(metrics)
         return simulated(self, ranks, items, rng, budget=budget, metrics=wanted, odds=odds)
@@ -140,7 +166,7 @@ class Design(ABC):
         others: IntArray,
         *,
         scored: int,
-        notes: Notes,
+        notes: DesignNotes,
         users: IntArray | None = None,
         filtered: bool = False,
     ) -> Findings:
@@ -150,6 +176,9 @@ class Design(ABC):
         certified target may have any rank from ``lowest`` on.
         """
         complete = self.certifies & (met == others)
+        # Where all users are ranked in full nothing was drawn.
+        all_in_full = getattr(self, "full", 0) > 0 and bool((met == others).all())
+        replacement = self.with_replacement and not all_in_full
         last = others + 1 if self.certifies else lowest
         return Findings(
             ranks=np.where(complete, full, last),
@@ -157,7 +186,7 @@ class Design(ABC):
             sampled=others if self.certifies else met,
             users=users,
             filtered=filtered,
-            replacement=self.with_replacement,
+            replacement=replacement,
             design=self,
             lowest=np.where(complete, full, lowest),
             met=met,
@@ -172,8 +201,8 @@ class Design(ABC):
         return self
 
     @abstractmethod
-    def least(self, others: IntArray) -> int:
-        """Return the smallest number of items that must be scored in total."""
+    def min_scores(self, others: IntArray) -> int:
+        """Return how many items must be scored in total at least."""
 
     def within(self, each: float, others: IntArray) -> Self:
         """Return the design that scores at most ``each`` items for a target on average."""
@@ -191,7 +220,7 @@ class Exact(Design):
     def step(self, now: Situation) -> IntArray:
         return now.others
 
-    def least(self, others: IntArray) -> int:
+    def min_scores(self, others: IntArray) -> int:
         return int(others.sum())
 
 
@@ -200,18 +229,36 @@ class Fixed(Design):
     """Every target is compared with the same number of sampled items.
 
     ``sampled`` does not count the target (99, not 100). By default it is what the budget allows, or
-    99 without a budget.
+    99 without a budget. As many users as ``full`` says, drawn at random, are compared with all
+    their candidates instead, under every model: their ranks show the top, which no sample does.
+
+    >>> found = Fixed(99, full=2).simulate([1, 500, 20, 8], items=1000, rng=1)
+    >>> found.met.tolist(), found.ranks[found.met == 999].tolist()
+    ([999, 999, 99, 99], [1, 500])
     """
 
     name: ClassVar[str] = "fixed"
     sampled: int | None = None
     replacement: bool = True
+    full: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number = check_integer("full", self.full, minimum=0, error=DesignError)
+        object.__setattr__(self, "full", number)
+
+    def in_full(self, users: IntArray, user_order: IntArray) -> BoolArray | None:
+        """Return which targets are of the first users in a random order."""
+        return np.isin(users, user_order[: self.full]) if self.full else None
 
     def step(self, now: Situation) -> IntArray:
         assert self.sampled is not None
-        return np.full(len(now.scored), self.sampled)
+        in_full = self.in_full(now.users, now.user_order)
+        if in_full is None:
+            return np.full(len(now.scored), self.sampled)
+        return np.where(in_full, now.others, self.sampled)
 
-    def least(self, others: IntArray) -> int:
+    def min_scores(self, others: IntArray) -> int:
         return (self.sampled or 1) * len(others)
 
     def within(self, each: float, others: IntArray) -> Self:
@@ -222,6 +269,7 @@ class Fixed(Design):
                     f"sampled must be at most a target's other candidates without replacement, got "
                     f"{self.sampled} for a target with {fewest}; sample fewer, or with replacement"
                 )
+            refuse_overdrawn(others + 1, self.sampled)
             return self
         sampled = 99 if math.isinf(each) else max(1, math.floor(each))
         return replace(self, sampled=min(sampled, fewest))
@@ -262,7 +310,7 @@ class Certified(Design):
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
         return replace(self, k=largest_k(self.k, metrics, relevant))
 
-    def least(self, others: IntArray) -> int:
+    def min_scores(self, others: IntArray) -> int:
         assert self.k is not None
         return int(np.minimum(self.k, others).sum())
 

@@ -2,54 +2,77 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray, Seed, check_integer
+from unsample._checks import (
+    FloatArray,
+    IntArray,
+    Seed,
+    as_seed,
+    check_choice,
+    check_integer,
+    check_path,
+)
+from unsample._files import ARCHIVE_ENDINGS, check_ending
 from unsample._progress import Progress
-from unsample.designs._candidates import Candidates
-from unsample.designs._checkpoint import Checkpoint, identity_of
+from unsample._threads import one_thread
+from unsample.counts import check_ties, rank_with_ties, runs_of
+from unsample.designs._checkpoint import Checkpoint, Reach, State, identity_of
 from unsample.designs._designs import Design, Exact
-from unsample.designs._findings import Findings, Notes, Situation
-from unsample.designs._full import count_all
+from unsample.designs._findings import Findings, Situation
 from unsample.designs._guides import Guide, Orders
-from unsample.designs._orders import as_key, target_keys, tie_place
-from unsample.designs._scan import Scan, Tally
-from unsample.designs._scorers import FactorScores, Scorer, refuse_infinite_targets
+from unsample.designs._item_orders import target_keys
+from unsample.designs._scoring_loop import ScoringLoop, Tally
 from unsample.errors import InputError, ScoreError
 from unsample.metrics import Metric
+from unsample.scoring import (
+    PRECISIONS,
+    Candidates,
+    FactorScores,
+    Scorer,
+    count_all,
+    refuse_infinite_targets,
+)
 
-#: The largest difference between scores of two calls that counts as rounding, relative to their
-#: spread.
+#: Scores of two calls may differ by this part of the range of scores: it counts as rounding.
 _ROUNDING = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """How the work of `unsample.evaluate` is done. This changes no result.
+    """How the work of `unsample.evaluate` is done.
+
+    Only ``ties``, ``device`` and ``precision`` change results, the last two by rounding scores.
 
     Parameters
     ----------
+    ties
+        The rank of a target whose score other items have: ``"random"`` (a hash of seed, user and
+        target decides, as in tables of scores), ``"optimistic"`` or ``"pessimistic"``.
     batch
-        The most scores to ask for in one call.
+        How many scores to ask for in one call at most.
     workers
         Number of threads that call the scorer.
     device, precision
         For factors that are ranked in full: rank on this device of torch (``"cuda"``). Factors may
         be rounded to ``"bfloat16"``. A torch module stays on the device where it is.
     checkpoint
-        A file to which the state is written from time to time. After an interruption the same call
-        continues from there, to the same result; it asks again for what was not written yet.
-        Delete the file when the model changes.
+        A file to which the state is written from time to time, and at the end, after an error or
+        Ctrl-C too. The same call continues from there, to the same result; it asks again for what
+        was not written yet. Where the file cannot be written any more, a warning says so, and the
+        evaluation goes on. Delete the file when the model changes.
     progress
         Called with the number of targets that are known, the number of all, and a note: the scores
         spent, and the half-width so far. By default a bar on a terminal, after two seconds.
     """
 
+    ties: str = "random"
     batch: int = 1 << 17
     workers: int = 1
     device: str | None = None
@@ -58,8 +81,37 @@ class Run:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        check_integer("batch", self.batch, minimum=1)
-        check_integer("workers", self.workers, minimum=1)
+        for name in ("batch", "workers"):
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), minimum=1))
+        check_ties(self.ties, whole=True)
+        _check_device(self.device)
+        check_choice("precision", self.precision, PRECISIONS)
+        if self.checkpoint is not None:
+            path = check_path("checkpoint", self.checkpoint, hint="such as 'run.npz'")
+            check_ending("checkpoint", Path(path), ARCHIVE_ENDINGS)
+        if self.progress is not None:
+            _check_progress(self.progress)
+
+
+def _check_device(device: object) -> None:
+    """Refuse what cannot be a device; torch itself knows which there are, if it is needed."""
+    if not (isinstance(device, str | None) or type(device).__module__ == "torch"):
+        raise InputError(f"device must be the name of one of torch, got {device!r}; such as 'cuda'")
+
+
+def _check_progress(progress: object) -> None:
+    """Refuse what cannot be called as `Run` says: the first call may come after hours."""
+    rule = "progress must be a function of the targets done, of all, and of a note"
+    if not callable(progress):
+        raise InputError(f"{rule}, got {progress!r}; by default there is a bar on a terminal")
+    try:
+        taken = inspect.signature(progress)
+    except (TypeError, ValueError):  # some functions in C tell nothing
+        return
+    try:
+        taken.bind(0, 1, "")
+    except TypeError as problem:
+        raise InputError(f"{rule}, got one that takes {taken}") from problem
 
 
 def run(
@@ -90,65 +142,83 @@ def run(
             f"device must be left out unless design='exact' ranks factors, got {how.device!r} with "
             f"design={design.name!r}; a torch module is called on its own device"
         )
-    seed, models = as_key(rng), len(scorers)
+    seed, models = as_seed(rng), len(scorers)
     others, relevant = np.tile(candidates.others, models), candidates.relevant
-    fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
+    users, user_order = _in_random_order(candidates, models, seed)
+    in_full = design.in_full(users, user_order)
+    fitted, allowed, checked = design.fit(
+        metrics,
+        others,
+        budget,
+        relevant=relevant,
+        in_full=in_full,
+    )
     keys = target_keys(seed, candidates.users, candidates.targets)
-    orders = Orders(candidates, keys, guide or Guide(), fitted.with_replacement)
-    scan = Scan(scorers, orders, names)
-    probe = Probe.ask(scan, checked)
-    tally, notes, goal = Tally.empty(len(others)), Notes.empty(len(others)), np.zeros_like(others)
-    place = None
+    orders = Orders(
+        candidates,
+        keys,
+        guide or Guide(),
+        fitted.with_replacement,
+        seed,
+        in_full=None if in_full is None else in_full[: len(candidates)],
+    )
+    loop = ScoringLoop(scorers, orders, names)
+    state, checkpoint = State.empty(len(others)), None
+    for_sure = _rule_for_sure(fitted, ties, relevant)
     if how.checkpoint is not None:
         identity = identity_of(fitted, candidates, orders.guide, allowed, ties, seed, models)
-        place = Checkpoint(Path(how.checkpoint), identity)
-        tally, notes, goal = place.load() or (tally, notes, goal)
-        probe.compare(tally.own)  # a finished evaluation of another model asks for nothing else
-    # Exact ranks: a tie counts as beating the target only if it does so under every outcome.
-    open_ties = fitted.certifies and (ties == "random" or relevant > 1)
-    for_sure = "optimistic" if open_ties else ties
-    different, users = np.unique(candidates.users, return_inverse=True)
-    # A random order of users, by keys of the user only: ``items`` is no target.
-    user_keys = target_keys(seed, different, np.full(len(different), candidates.items))
+        checkpoint = Checkpoint(Path(how.checkpoint), identity)
+        reach = Reach.of(fitted, others, users=users, ties=for_sure, in_full=in_full)
+        state = checkpoint.load(reach) or state
+    probe = Probe.ask(loop, checked)
+    # A finished evaluation asks for no other scores, so another model is found out here.
+    probe.compare(state.tally.own)
+    tally = state.tally
+    whole_lists = fitted.certifies or in_full is not None
+    standing = _Standing(tally, loop, ties, in_one_list=whole_lists and relevant > 1)
     now = Situation(
         scored=tally.scored,
         beaten=tally.beaten(for_sure),
         others=others,
         allowed=allowed,
-        users=np.tile(users.reshape(-1), models),
-        user_order=np.argsort(user_keys, kind="stable"),
-        notes=notes,
+        users=users,
+        user_order=user_order,
+        notes=state.notes,
         models=models,
         relevance=relevance,
         filtered=candidates.filtered,
         watched=how.progress is not None,
+        full_ranks=standing.ranks,
     )
     try:
         while True:
-            for _ in _compared(scan, tally, goal, how):
+            for _ in _compared(loop, tally, state.goal, how):
                 probe.compare(tally.own)
-                if place is not None:
-                    place.save(tally, now.notes, goal)
+                if checkpoint is not None:
+                    checkpoint.save(state)
                 if how.progress is not None:
-                    known = tally.scored >= (others if fitted.certifies else goal)
+                    known = tally.scored >= (others if fitted.certifies else state.goal)
                     known |= tally.beaten(for_sure) >= getattr(fitted, "k", np.inf)
                     note = f"{int(tally.scored.sum()):,} scores, {now.said}".rstrip(", ")
                     how.progress(int(np.count_nonzero(known)), len(others), note)
             now.beaten = tally.beaten(for_sure)
-            goal = fitted.step(now)
+            with one_thread():
+                goal = fitted.step(now)
+            # Notes and goal change by one assignment: they belong to the same step.
+            state = replace(state, notes=now.notes, goal=goal)
             if not (goal > tally.scored).any():
                 break
     finally:  # also after an error
-        if place is not None:
-            place.save(tally, now.notes, goal, now=True)
-    found = []
+        if checkpoint is not None:
+            checkpoint.save(state, now=True)
+    found, ranks = [], standing.ranks()
     for model, here in enumerate(now.of_models()):
         mine = tally.take(here)
         again = int(np.count_nonzero(probe.rows // len(candidates) == model))
         found.append(
             fitted.findings(
-                1 + mine.beaten(for_sure),
-                1 + _above(mine, scan, ties, in_one_list=fitted.certifies and relevant > 1),
+                1 + mine.beaten(for_sure) if fitted.certifies else ranks[here],
+                ranks[here],
                 mine.scored,
                 candidates.others,
                 scored=int(mine.scored.sum()) + len(candidates) + again,
@@ -160,61 +230,91 @@ def run(
     return found
 
 
-def _compared(scan: Scan, tally: Tally, goal: IntArray, how: Run) -> Iterator[None]:
+def _rule_for_sure(design: Design, ties: str, relevant: int) -> str:
+    """Return the tie rule by which items beat a target for certain.
+
+    Exact ranks: a tie counts as beating the target only if it does so under every outcome.
+    """
+    open_ties = design.certifies and (ties == "random" or relevant > 1)
+    return "optimistic" if open_ties else ties
+
+
+def _in_random_order(candidates: Candidates, models: int, seed: int) -> tuple[IntArray, IntArray]:
+    """Return the number of the user of each target of each model, and a random order of users."""
+    different, users = np.unique(candidates.users, return_inverse=True)
+    # The keys are those of the user only: ``items`` is no target.
+    keys = target_keys(seed, different, np.full(len(different), candidates.items))
+    return np.tile(users.reshape(-1), models), np.argsort(keys, kind="stable")
+
+
+def _compared(loop: ScoringLoop, tally: Tally, goal: IntArray, how: Run) -> Iterator[None]:
     """Compare targets with items up to the goal; with whole rows at once if all are needed."""
-    candidates = scan.candidates
-    for model, scorer in enumerate(scan.scorers):
+    candidates = loop.candidates
+    for model, scorer in enumerate(loop.scorers):
         start = model * len(candidates)
         here = slice(start, start + len(candidates))
         rows = np.flatnonzero(tally.scored[here] < goal[here])
+        if loop.orders.in_full is not None:
+            rows = rows[loop.orders.in_full[rows]]
+            every = True
+        else:
+            every = bool((goal[here] == candidates.others).all()) and not loop.orders.replacement
         fresh = not tally.scored[here][rows].any()
-        if not (scorer.whole and fresh and (goal[here] == candidates.others).all()):
+        if not (scorer.whole and every and fresh):
             continue
         some = candidates.take(rows)
-        for place, better, equal, own in count_all(scorer, some, how.device, how.precision):
-            with scan.naming(model):
-                refuse_infinite_targets(own, some.users[place], some.targets[place])
-            part = Tally(
-                some.others[place], better, equal, np.zeros_like(better), own.astype(np.float64)
-            )
-            tally.add(start + rows[place], part)
+        for counted, better, equal, own in count_all(scorer, some, how.device, how.precision):
+            with loop.naming(model):
+                refuse_infinite_targets(own, some.users[counted], some.targets[counted])
+            part = Tally.of(scored=some.others[counted], better=better, equal=equal, own=own)
+            tally.add(start + rows[counted], part)
             yield
-    yield from scan.advance(tally, goal, how.batch, how.workers)
+    yield from loop.advance(tally, goal, how.batch, how.workers)
 
 
-def _above(tally: Tally, scan: Scan, ties: str, *, in_one_list: bool) -> IntArray:
-    """Return how many items are above each target of a model.
+@dataclass(frozen=True, eq=False)
+class _Standing:
+    """The ranks of targets among the items that they were compared with, ties broken."""
 
-    Targets of one user in one list must have different places, also if they tie.
-    """
-    users = scan.candidates.users
-    above, chance = tally.beaten(ties).copy(), tie_place(scan.orders.keys)
-    # Places among all ties come from keys, the same for every model.
-    if ties == "random":
-        above = tally.better + np.floor(chance * (tally.equal + 1)).astype(np.int64)
-    if not in_one_list:
-        return above
-    order = np.lexsort([chance, tally.own, users])
-    same = (np.diff(users[order]) == 0) & (np.diff(tally.own[order]) == 0)
-    for group in np.split(order, np.flatnonzero(~same) + 1):
-        if len(group) > 1:
-            others = int(tally.equal[group[0]]) - (len(group) - 1)
-            above[group] = tally.better[group] + _places(chance[group], others, ties)
-    return above
+    tally: Tally
+    loop: ScoringLoop
+    ties: str
+    in_one_list: bool
 
+    def ranks(self) -> IntArray:
+        """Return the rank of each target under each model."""
+        step = len(self.loop.candidates)
+        starts = range(0, len(self.tally.scored), step)
+        models = (self.tally.take(slice(start, start + step)) for start in starts)
+        return np.concatenate([self._of_model(tally) for tally in models])
 
-def _places(chances: FloatArray, others: int, ties: str) -> list[int]:
-    """Return the places of targets that tie with one another, and with so many ``others``."""
-    count = len(chances)
-    if ties != "random":
-        first = 0 if ties == "optimistic" else others
-        return list(range(first, first + count))
-    places: list[int] = []
-    # One after the other is put into the list of ties, and moves those behind it.
-    for number, chance in enumerate(chances):
-        place = int(chance * (others + number + 1))
-        places = [*(each + (each >= place) for each in places), place]
-    return places
+    def _of_model(self, tally: Tally) -> IntArray:
+        """Return the ranks under one model.
+
+        Targets of one user in one list have different ranks, also if they tie.
+        """
+        orders, candidates = self.loop.orders, self.loop.candidates
+        by_item = orders.replacement and self.ties == "random"
+        drawn = 1 + tally.beaten(self.ties)
+        if by_item and orders.in_full is None:
+            return drawn
+        # Where not all is known, ties with other targets are not all counted yet.
+        alone = -1 - np.arange(len(candidates))
+        complete = tally.scored == candidates.others
+        if orders.replacement and orders.in_full is not None:
+            complete = orders.in_full
+        lists = np.where(complete, candidates.users, alone)
+        ranks = rank_with_ties(
+            tally.better,
+            tally.equal,
+            check_ties(self.ties, whole=True),
+            orders.seed,
+            candidates.users,
+            candidates.targets,
+            runs=runs_of(lists, tally.own) if self.in_one_list else None,
+        )
+        found = ranks.astype(np.int64)
+        return np.where(complete, found, drawn) if by_item else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,10 +325,10 @@ class Probe:
     scores: FloatArray
 
     @classmethod
-    def ask(cls, scan: Scan, targets: int) -> Probe:
-        last = len(scan.scorers) * len(scan.candidates) - 1
+    def ask(cls, loop: ScoringLoop, targets: int) -> Probe:
+        last = len(loop.scorers) * len(loop.candidates) - 1
         rows = np.unique(np.linspace(0, last, targets).astype(np.int64))
-        return cls(rows, scan.own_scores(rows) if targets else np.empty(0))
+        return cls(rows, loop.own_scores(rows) if targets else np.empty(0))
 
     def compare(self, own: FloatArray) -> None:
         """Refuse a scorer that is not deterministic; ``own`` is NaN for scores not yet known."""
@@ -237,7 +337,7 @@ class Probe:
         if not known.any():
             return
         first, second = self.scores[known], again[known]
-        # The spread of all probed scores: a score near zero may be a sum of large numbers.
+        # The range of all probed scores is used: a score near zero may be a sum of large numbers.
         usual = self.scores[np.isfinite(self.scores)]
         largest = np.abs(usual).max()
         allowed = _ROUNDING * np.ptp(usual) + 8 * np.finfo(np.float32).eps * largest

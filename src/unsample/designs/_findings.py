@@ -1,22 +1,23 @@
-"""What a design knows about targets between two rounds, what it notes, and what it finds."""
+"""A design's data: what it knows of targets between two rounds, its notes, and its findings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
+from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError
-from unsample.evidence import RankCounts, Targets
 
 if TYPE_CHECKING:
     from unsample.designs._designs import Design
 
 
 @dataclass(frozen=True, eq=False)
-class Notes:
+class DesignNotes:
     """What a design notes about each target for later rounds; zero by default."""
 
     #: How many items beat the target one stage ago (or when users were drawn), and two stages ago.
@@ -24,20 +25,21 @@ class Notes:
     earlier: IntArray
     #: The stratum of the user, from 1.
     stratum: IntArray
-    #: The place of the user in the order in which users are ranked in full, from 1. Negative until
-    #: the user's turn comes; 0 for users who are not drawn, and for the one at whom a budget ended.
-    turn: IntArray
-    #: The most scores that the target could take after users were drawn.
+    #: The number of the user in the order in which users are ranked in full, from 1. It is negative
+    #: until the user is drawn, and 0 for users who are never drawn: also for the user at whom a
+    #: budget ended.
+    draw_order: IntArray
+    #: How many scores the target could take at most after users were drawn.
     reserved: IntArray
     #: 1 for users of the pilot, who stand for themselves only.
     pilot: IntArray
 
     @classmethod
-    def empty(cls, targets: int) -> Notes:
+    def empty(cls, targets: int) -> DesignNotes:
         return cls(*(np.zeros(targets, dtype=np.int64) for _ in fields(cls)))
 
-    def take(self, rows: slice) -> Notes:
-        return Notes(*(getattr(self, each.name)[rows] for each in fields(self)))
+    def take(self, rows: slice) -> DesignNotes:
+        return DesignNotes(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
 @dataclass(eq=False)
@@ -45,9 +47,10 @@ class Situation:
     """What a design knows about the targets between two rounds; it may change its notes.
 
     Each target was compared with ``scored`` of its ``others`` candidates, and ``beaten`` of these
-    beat it. ``allowed`` is how many items may be scored in total (None: any number). ``users`` are
-    numbers from 0, and ``user_order`` is a random order of them. Several ``models`` have equally
-    many targets, one model after the other.
+    beat it for certain: where a design certifies, open ties do not count. ``allowed`` is how many
+    items may be scored in total (None: any number). ``users`` are numbers from 0, and
+    ``user_order`` is a random order of them. Several ``models`` have equally many targets, one
+    model after the other.
     """
 
     scored: IntArray
@@ -56,14 +59,25 @@ class Situation:
     allowed: int | None
     users: IntArray
     user_order: IntArray
-    notes: Notes
+    notes: DesignNotes
     models: int = 1
     #: How relevant each target is, and whether the other targets of a user are left out.
     relevance: FloatArray | None = None
     filtered: bool = False
-    #: Whether anybody wants to know how far the evaluation is, and what a design says to them.
+    #: Whether a progress function is called, and the note that it gets from the design.
     watched: bool = False
     said: str = ""
+    #: Gives the ranks of targets that were compared with all others, ties broken as in the result.
+    #: None where nothing ties.
+    full_ranks: Callable[[], IntArray] | None = None
+
+    @property
+    def ranks(self) -> IntArray:
+        """Return the final rank of each complete target, and the lowest possible rank of others."""
+        lowest = 1 + self.beaten
+        if self.full_ranks is None:
+            return lowest
+        return np.where(self.scored == self.others, self.full_ranks(), lowest)
 
     def of_users(self, values: FloatArray | IntArray | BoolArray) -> FloatArray:
         """Return the sum of the values of each user's targets."""
@@ -97,7 +111,7 @@ class Findings(Targets):
     #: All scores: of items, of targets, and of targets that were asked for twice.
     scored: int
     #: The notes of the design. They say which users were drawn to be ranked in full.
-    notes: Notes
+    notes: DesignNotes
 
     @property
     def unknown(self) -> BoolArray:

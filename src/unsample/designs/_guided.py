@@ -4,10 +4,10 @@ First all targets are compared with items in the order of a guide, stage by stag
 when K items beat it: it is not in the top K, whatever the guide is. The other targets are called
 open. Then some of the users with an open target are drawn at random and ranked in full. All that is
 estimated is a mean over users drawn at random. So no shape of P(R) is needed, and a bad guide makes
-intervals wider, never wrong.
+intervals wider, and they still hold.
 
 **Strata** are groups of users whose open targets were beaten about equally often. Values within a
-stratum differ little, so a few users give its mean. `_draws` says who is drawn, and how many.
+stratum differ little, so a few users give its mean. `_user_draws` chooses the users.
 
 Several models are evaluated together: a user who is drawn is ranked in full under all of them.
 """
@@ -17,29 +17,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, check_real
-from unsample.bounds import quantile
+from unsample._threads import cached_property
 from unsample.designs._designs import Design, largest_k, towards_the_kth
-from unsample.designs._draws import (
+from unsample.designs._findings import DesignNotes, Situation
+from unsample.designs._user_draws import (
     FEWEST_PILOT,
     LEVEL,
     PILOT_OF_STRATUM,
-    next_in_turn,
+    draw_order_of,
+    next_in_draw_order,
     pilot_is_over,
     pilot_of,
     second_draw,
     so_far,
     strata_of,
-    turns_of,
 )
-from unsample.designs._findings import Notes, Situation
 from unsample.errors import DesignError
 from unsample.metrics import Metric
+from unsample.uncertainty import quantile
 
 #: The length of a stage relative to the one before.
 _GROWTH = 1.5
@@ -51,11 +51,11 @@ _USUALLY_LEFT = 0.5
 #: How many times K items all targets are compared with before anything is foreseen, from two
 #: stages.
 _FORESEEABLE = _GROWTH**2
-#: The number of drawn users that are assumed to lose everything. Intervals assume one. A smaller
-#: number leaves more draws for users who are likely to lose.
+#: How many drawn users are assumed to have the minimum. Intervals assume one. A smaller number
+#: leaves more draws for users who are likely to be below their maximum.
 _ASSUMED = 0.5
-#: The spread of targets that were beaten equally often is averaged with this many targets that have
-#: the spread of all targets.
+#: The variance of targets that were beaten equally often is averaged with this many targets that
+#: have the variance of all targets.
 _PRIOR = 5.0
 #: Full rankings for each stratum on average: where a budget ends the draw, and where a pilot
 #: settles it, which takes some of them.
@@ -85,6 +85,7 @@ class Guided(Design):
     name: ClassVar[str] = "guided"
     certifies: ClassVar[bool] = True
     guided: ClassVar[bool] = True
+    draws_users: ClassVar[bool] = True
     k: int | None = None
     error: float | None = None
     #: What is estimated; `for_metrics` sets it.
@@ -103,7 +104,7 @@ class Guided(Design):
         k = largest_k(self.k, metrics, relevant)
         return replace(self, k=k, metrics=tuple(metrics))
 
-    def least(self, others: IntArray) -> int:
+    def min_scores(self, others: IntArray) -> int:
         assert self.k is not None
         first = int(np.minimum(self.k, others).sum())
         return min(first + 2 * int(others.max()), int(others.sum()))
@@ -115,12 +116,12 @@ class Guided(Design):
         if now.allowed is None and self.error is None:
             return to_end
         outlook = _Outlook(now, self)
-        if now.notes.turn.any():
+        if now.notes.draw_order.any():
             if self.error is not None and pilot_is_over(now, to_end):
                 now.notes = second_draw(now, self.metrics, outlook.open, self.error)
-            elif now.watched and not (to_end > now.scored)[now.notes.turn > 0].any():
+            elif now.watched and not (to_end > now.scored)[now.notes.draw_order > 0].any():
                 now.said = so_far(now, self.metrics[0], outlook.open)
-            return next_in_turn(now, to_end)
+            return next_in_draw_order(now, to_end)
         stage = _stage(self.k, outlook.reached)
         if (outlook.open & (now.scored < np.minimum(stage, now.others))).any():
             return np.minimum(to_end, stage)
@@ -129,7 +130,7 @@ class Guided(Design):
             now.notes = replace(now.notes, before=now.beaten.copy(), earlier=now.notes.before)
             return np.minimum(to_end, after)
         now.notes = outlook.draw()
-        return next_in_turn(now, to_end)
+        return next_in_draw_order(now, to_end)
 
 
 def _stage(k: int, reached: int) -> int:
@@ -196,11 +197,11 @@ class _Outlook:
     def is_worth(self, end: int) -> bool:
         """Return whether a further stage is better than full rankings now.
 
-        The variance of n full rankings is (sum of the spreads of all open targets)^2 / n. One more
-        user who might have lost everything adds (sum of what may be lost)^2 / n^2. A stage lowers
-        the first sum, about as much as the last stage did. It is worth its cost if the error then
-        needs fewer scores in all, or, where a budget ends the draw, if the variance is smaller
-        although fewer users are drawn.
+        The variance of n full rankings is (sum of the standard deviations of all open targets)^2
+        / n. One more user, who is assumed to have the minimum, adds (sum of the ranges of all open
+        targets)^2 / n^2. A stage lowers the first sum, about as much as the last stage did. It is
+        worth its cost if the error then needs fewer scores in all, or, where a budget ends the
+        draw, if the variance is smaller although fewer users are drawn.
         """
         now, left = self.now, self.left
         if not self.open.any() or self.missing.sum() <= left < math.inf:
@@ -216,15 +217,16 @@ class _Outlook:
             before, after = self._needed(0) * usual, self._needed(1) * usual
             if before < left:
                 return cost + after < before
-        spread, part = self._spread_and_part
+        variance, part = self._variance_and_part
         many, fewer = left / each, (left - cost) / each
-        return spread * part / fewer + 1.0 / fewer**2 < spread / many + 1.0 / many**2
+        return variance * part / fewer + 1.0 / fewer**2 < variance / many + 1.0 / many**2
 
     def _needed(self, stages: int) -> float:
         """Return how many users the error needs, some stages from now.
 
-        In every stage to come targets lose a share of the value, each a part of the share before,
-        as the last two stages had it. At most all users that are open then are ranked.
+        Each stage lowers the value of the open targets by a share. From stage to stage this share
+        falls by the factor that the last two stages showed. The result is at most the number of
+        users who are then still open.
         """
         assert self.design.error is not None
         now, notes = self.now, self.now.notes
@@ -235,15 +237,15 @@ class _Outlook:
         users = np.count_nonzero(self.costs)
         if value <= 0.0 or not users:
             return float(users)
-        lost, lost_before = 1.0 - value / before, 1.0 - before / earlier
-        slower = min(lost / lost_before, 1.0) if lost_before > 0.0 else 0.0
+        loss, loss_before = 1.0 - value / before, 1.0 - before / earlier
+        slower = min(loss / loss_before, 1.0) if loss_before > 0.0 else 0.0
         to_come = slower ** np.arange(1, math.ceil(self._stages_left) + 1)
-        at_end = value * float(np.prod(1.0 - lost * to_come))
-        stake = float(self.gains[np.minimum(now.beaten, self.k)[self.open]].sum())
+        at_end = value * float(np.prod(1.0 - loss * to_come))
+        value_range = float(self.gains[np.minimum(now.beaten, self.k)[self.open]].sum())
         seek = (self.design.error * at_end / quantile(LEVEL)) ** 2
-        square = self._spread_and_part[0] * stake**2 * float(to_come[stages:].sum())
-        found = (square + math.sqrt(square**2 + 4.0 * stake**2 * seek)) / (2.0 * seek)
-        return min(found, users * float(np.prod(1.0 - lost * to_come[:stages])))
+        square = self._variance_and_part[0] * value_range**2 * float(to_come[stages:].sum())
+        found = (square + math.sqrt(square**2 + 4.0 * value_range**2 * seek)) / (2.0 * seek)
+        return min(found, users * float(np.prod(1.0 - loss * to_come[:stages])))
 
     @property
     def _stages_left(self) -> float:
@@ -252,49 +254,50 @@ class _Outlook:
         return math.log(far) / math.log(_GROWTH)
 
     @cached_property
-    def _spread_and_part(self) -> tuple[float, float]:
-        """Return (spread / what may be lost)^2, and the part of it that a stage leaves."""
+    def _variance_and_part(self) -> tuple[float, float]:
+        """Return (standard deviation / range)^2, and the part of it that a stage leaves."""
         notes, beaten = self.now.notes, self.now.beaten[self.open]
-        last = float(self.spreads[beaten].sum())
+        last = float(self.deviations[beaten].sum())
         square = float(last / self.gains[beaten].sum()) ** 2
         part = usual = _USUALLY_LEFT * (1.0 - 1.0 / (self._stages_left + 1.0))
         if self.reached > self.k:
-            earlier = _spreads(notes.earlier, notes.before, self.gains)
-            spread = float(earlier[notes.before[notes.before < self.k]].sum())
-            part = last / spread * math.sqrt(usual) if spread > 0 else 1.0
+            earlier = _deviations(notes.earlier, notes.before, self.gains)
+            total = float(earlier[notes.before[notes.before < self.k]].sum())
+            part = last / total * math.sqrt(usual) if total > 0 else 1.0
         return square, part
 
     @cached_property
-    def spreads(self) -> FloatArray:
-        """Return the spread of the values of targets, by how often they were beaten."""
-        return _spreads(self.now.notes.before, self.now.beaten, self.gains)
+    def deviations(self) -> FloatArray:
+        """Return the standard deviation of the values of targets, by how often they were beaten."""
+        return _deviations(self.now.notes.before, self.now.beaten, self.gains)
 
-    def draw(self) -> Notes:
+    def draw(self) -> DesignNotes:
         """Put users with open targets into strata, and fix the order in which they are ranked."""
         now, error = self.now, self.design.error
         beaten, users = np.minimum(now.beaten, self.k), len(now.user_order)
         affordable = self.left // max(float(self.costs.max()), 1.0)
         draws = max(affordable if error is None else min(self._needed(0), affordable), 1.0)
-        seen, stake = (
+        variance, square_range = (
             now.of_users(np.where(self.open, each[beaten] ** 2, 0.0))
-            for each in (self.spreads, self.gains)
+            for each in (self.deviations, self.gains)
         )
-        # A user may lose everything although no user like this one lost anything so far.
-        spread = np.sqrt(seen + _ASSUMED * stake / draws)
+        # A user may have the minimum, although all users like this one still have the maximum.
+        deviation = np.sqrt(variance + _ASSUMED * square_range / draws)
         # Of several models, users who are open under the same ones are alike.
         number = np.repeat(2.0 ** np.arange(now.models), len(now.users) // now.models)
         models = now.of_users(self.open * number) * (now.models > 1)
         waiting = self.costs > 0
-        most = round(draws / (_FOR_STRATUM if error is None else _FOR_PILOT))
-        stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
-        stratum[waiting] = 1 + strata_of((models[waiting], -stake[waiting]), spread[waiting], most)
+        max_strata = round(draws / (_FOR_STRATUM if error is None else _FOR_PILOT))
+        stratum, draw_order = (np.zeros(users, dtype=np.int64) for _ in range(2))
+        keys = (models[waiting], -square_range[waiting])
+        stratum[waiting] = 1 + strata_of(keys, deviation[waiting], max_strata)
         in_order = now.user_order[waiting[now.user_order]]
-        turn[in_order] = turns_of(stratum[in_order], spread[in_order])
+        draw_order[in_order] = draw_order_of(stratum[in_order], deviation[in_order])
         notes = replace(
             now.notes,
             before=now.beaten.copy(),
             stratum=stratum[now.users],
-            turn=-turn[now.users],
+            draw_order=-draw_order[now.users],
             reserved=self.missing,
         )
         pilot = max(FEWEST_PILOT, PILOT_OF_STRATUM * int(stratum.max())) * float(self.costs.max())
@@ -302,11 +305,11 @@ class _Outlook:
         return pilot_of(notes, now) if settled else notes
 
 
-def _spreads(before: IntArray, after: IntArray, gains: FloatArray) -> FloatArray:
-    """Return how much values varied between two stages, by how often targets were beaten before.
+def _deviations(before: IntArray, after: IntArray, gains: FloatArray) -> FloatArray:
+    """Return the standard deviation of losses between two stages, by how often targets were beaten.
 
-    Later changes are smaller, but likely in the same proportion. Targets beaten K times do not
-    change any more.
+    They were beaten so often ``before`` the stage. Later losses are smaller, but likely in the same
+    proportion. Targets beaten K times do not change any more.
     """
     k = len(gains) - 1
     changing = before < k

@@ -1,7 +1,8 @@
 """Guides: which items are likely to be strong, and the order of items that follows from it.
 
-A guide changes the cost of an evaluation, never its results. Items that it puts first come first,
-then all other candidates, each once. A bad guide costs more.
+A guide says in which order candidates are compared with a target; each comes once. In an exact or
+certified evaluation it changes the cost and no result. In a guided one it also changes which users
+are drawn, so estimates differ between guides, each within its interval. A bad guide costs more.
 
 A guide has an order of all items, or a list of the strongest items of each user, which comes before
 that order. Without an order, items come in a random order for each target.
@@ -10,17 +11,16 @@ that order. Without an order, items come in a random order for each target.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, as_index
-from unsample.designs._candidates import Candidates
-from unsample.designs._orders import LongWords, draws, positions
-from unsample.designs._scorers import Scorer, as_scorer
+from unsample._checks import BoolArray, IntArray, as_index
+from unsample._threads import cached_property
+from unsample.designs._item_orders import LongWords, draws, positions
 from unsample.errors import InputError, ScoreError
+from unsample.scoring import Candidates, Scorer, as_scorer
 
 #: The longest list of a user, the scores of a guide in memory at a time, and the lists compared.
 _LONGEST_LIST, _BLOCK, _ROWS = 1024, 1 << 21, 1 << 12
@@ -44,7 +44,7 @@ class Guide:
 class Orders:
     """The order of each target's candidates: the list of its user first, then the rest.
 
-    Or a random sample of them with ``replacement``.
+    Or a random sample of them with ``replacement``, but of targets ``in_full`` each once.
     """
 
     candidates: Candidates
@@ -52,12 +52,20 @@ class Orders:
     keys: LongWords
     guide: Guide
     replacement: bool = False
+    #: The seed of the keys, by which ties are broken as well.
+    seed: int = 0
+    #: Which targets are ranked in full beside samples of the others, if any are.
+    in_full: BoolArray | None = None
 
     def items(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
         """Return items number ``first, first + 1, ...`` of some targets."""
         if self.replacement:
             some = self.candidates.take(rows)
-            return some.items_at(draws(some.others, self.keys[rows], first, count))
+            drawn = draws(some.others, self.keys[rows], first, count)
+            if self.in_full is not None:
+                in_turn = np.minimum(first[:, None] + np.arange(count), some.others[:, None] - 1)
+                drawn = np.where(self.in_full[rows][:, None], in_turn, drawn)
+            return some.items_at(drawn)
         lists = self.guide.lists
         if lists is None:
             return self._rest_from(rows, first, count)
@@ -65,8 +73,8 @@ class Orders:
         offset = first[:, None] + np.arange(count)
         in_list = offset < size[:, None]
         # The target itself is left out if it is on the list.
-        place = np.minimum(offset + (offset >= own[:, None]), lists.shape[1] - 1)
-        found: IntArray = lists[row[:, None], place].astype(np.int64)
+        column = np.minimum(offset + (offset >= own[:, None]), lists.shape[1] - 1)
+        found: IntArray = lists[row[:, None], column].astype(np.int64)
         if in_list.all():
             return found
         rest = self._rest_from(rows, np.maximum(first - size, 0), count)
@@ -75,13 +83,13 @@ class Orders:
 
     @cached_property
     def _in_lists(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the row of each target's list, its own place there, and the number of others."""
+        """Return the row of each target's list, its column there, and the number of others."""
         assert self.guide.lists is not None
         row = np.unique(self.candidates.users, return_inverse=True)[1].reshape(-1)
         own = np.full(len(row), self.guide.lists.shape[1])
         for here, part in self.candidates.parts(_ROWS):
-            target, place = np.nonzero(self.guide.lists[row[here]] == part.targets[:, None])
-            own[here.start + target] = place
+            target, column = np.nonzero(self.guide.lists[row[here]] == part.targets[:, None])
+            own[here.start + target] = column
         return row, own, self.candidates.others - self._rest.others
 
     def _rest_from(self, rows: IntArray, start: IntArray, count: int) -> IntArray:
@@ -96,9 +104,9 @@ class Orders:
 
     @cached_property
     def _rest(self) -> Candidates:
-        """Return the candidates that are on no list, named by their places in the guide's order.
+        """Return the candidates that are on no list, numbered in the guide's order.
 
-        Sorted by these names, the candidates of a target are in the order of the guide.
+        Sorted by these numbers, the candidates of a target are in the order of the guide.
         """
         found, guide = self.candidates, self.guide
         if guide.lists is not None:
@@ -106,14 +114,14 @@ class Orders:
             listed = guide.lists[row, column].astype(np.int64)
             found = found.without(np.unique(found.users)[row], listed)
         if guide.order is not None:
-            place = np.argsort(guide.order)
+            number = np.argsort(guide.order)
             exclude = found.exclude
             if exclude is not None:
                 exclude = exclude.copy()
-                exclude.indices = place[exclude.indices].astype(exclude.indices.dtype)
+                exclude.indices = number[exclude.indices].astype(exclude.indices.dtype)
                 exclude.has_sorted_indices = False
                 exclude.sort_indices()
-            found = replace(found, targets=place[found.targets], exclude=exclude)
+            found = replace(found, targets=number[found.targets], exclude=exclude)
         _ = found.others  # counted once, for all parts
         return found
 

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, IntArray, Seed, as_rng, check_integer
+from unsample._checks import BoolArray, FloatArray, IntArray
 
 Words: TypeAlias = npt.NDArray[np.uint32]
 LongWords: TypeAlias = npt.NDArray[np.uint64]
@@ -37,13 +37,6 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
-def as_key(rng: Seed) -> int:
-    """Return a seed for keyed orders: the given one, or 63 bits drawn from a Generator."""
-    if rng is None or isinstance(rng, np.random.Generator | np.random.SeedSequence):
-        return int(as_rng(rng).integers(2**63))
-    return check_integer("rng", rng, minimum=0, maximum=2**63 - 1)
-
-
 def target_keys(seed: int, users: IntArray, targets: IntArray) -> LongWords:
     """Return the key of each target: 64 bits from the seed, the user and the item."""
     key = _mixed(np.full(len(users), seed, dtype=np.uint64))
@@ -57,12 +50,12 @@ def positions(size: IntArray, keys: LongWords, first: IntArray, count: int) -> I
     There are ``count`` of them. A row that ends earlier is filled with its last number.
     """
     offsets = np.minimum(first[:, None] + np.arange(count), size[:, None] - 1)
-    places: IntArray = np.empty_like(offsets)
+    numbers: IntArray = np.empty_like(offsets)
     short = size <= _SHORT
     for rows, order in ((short, _sorted_order), (~short, _permuted)):
         if rows.any():
-            places[rows] = order(size[rows], keys[rows], offsets[rows])
-    return places
+            numbers[rows] = order(size[rows], keys[rows], offsets[rows])
+    return numbers
 
 
 def draws(size: IntArray, keys: LongWords, first: IntArray, count: int) -> IntArray:
@@ -73,18 +66,14 @@ def draws(size: IntArray, keys: LongWords, first: IntArray, count: int) -> IntAr
     return np.asarray(scaled.astype(np.int64))
 
 
-def tie_is_lost(keys: LongWords, items: IntArray) -> BoolArray:
+def tie_is_lost(keys: LongWords, items: IntArray, probability: FloatArray) -> BoolArray:
     """Return whether items with the same score as their targets are above the targets.
 
-    Every item and the target have keyed random numbers, and the smaller number is above. So the
-    target's place among its ties is uniform, and an item drawn twice beats it twice or never.
+    Each item has a keyed random number in 0..1, and is above the target if this number is smaller
+    than the target's ``probability``. So an item that is drawn twice beats the target twice or
+    never.
     """
-    return np.asarray(_unit(_mixed(keys ^ _spread(items, 2))) < tie_place(keys))
-
-
-def tie_place(keys: LongWords) -> npt.NDArray[np.float64]:
-    """Return the place of each target, in 0..1, among the items that tie with it."""
-    return _unit(_mixed(keys ^ _spread(np.zeros(len(keys), dtype=np.int64), 1)))
+    return np.asarray(_unit(_mixed(keys ^ _words_of(items, 2))) < probability)
 
 
 def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
@@ -95,15 +84,15 @@ def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
     left, right = (each.astype(np.uint32)[:, None] for each in (high, low))
     counters = np.arange(1, _ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
     round_keys = _mixed(keys[:, None] + counters).view(np.uint32)
-    places = _walk(positions, left, right, round_keys)
-    row, column = np.nonzero(places >= size[:, None])
+    values = _walk(positions, left, right, round_keys)
+    row, column = np.nonzero(values >= size[:, None])
     while len(row):
-        again = places[row, column][:, None]
+        again = values[row, column][:, None]
         again = _walk(again, left[row], right[row], round_keys[row])[:, 0]
-        places[row, column] = again
+        values[row, column] = again
         outside = again >= size[row]
         row, column = row[outside], column[outside]
-    return places
+    return values
 
 
 def _walk(positions: IntArray, left: Words, right: Words, keys: Words) -> IntArray:
@@ -120,7 +109,7 @@ def _walk(positions: IntArray, left: Words, right: Words, keys: Words) -> IntArr
 def _sorted_order(size: IntArray, keys: LongWords, offsets: IntArray) -> IntArray:
     """Return numbers of orders that are sorted by keyed random numbers, for short orders."""
     columns = np.arange(int(size.max()))
-    number = _mixed(keys[:, None] ^ _spread(columns, 3))
+    number = _mixed(keys[:, None] ^ _words_of(columns, 3))
     number[columns >= size[:, None]] = np.iinfo(np.uint64).max
     order = np.argsort(number, axis=1, kind="stable")
     return np.take_along_axis(order, offsets, axis=1)
@@ -152,7 +141,7 @@ def _mixed(word: LongWords) -> LongWords:
     return np.asarray(word ^ (word >> np.uint64(31)))
 
 
-def _spread(number: IntArray, purpose: int) -> LongWords:
+def _words_of(number: IntArray, purpose: int) -> LongWords:
     """Return words for numbers; different purposes have different words."""
     return (number.astype(np.uint64) << np.uint64(2)) + np.uint64(purpose)
 

@@ -1,10 +1,10 @@
 """Comparing targets with more and more of their candidates, each target in its own order.
 
-A `Scan` takes the items of each target in an order that depends on the seed, the user and the
-target only, and counts. Its caller says how far each target goes. Counts depend on the seed and on
+A `ScoringLoop` takes the items of each target in an order that depends on the seed, the user and
+the target only, and counts. Its caller says how far each target goes. Counts depend on the seed and
 the scores only: not on other targets, batches, threads or interruptions.
 
-Several models are one scan: row ``m * targets + t`` is target t under model m, and every model
+Several models share one loop: row ``m * targets + t`` is target t under model m, and every model
 compares a target with the same items.
 """
 
@@ -12,36 +12,83 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, as_index
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index
 from unsample._threads import in_threads
-from unsample.designs._candidates import Candidates
+from unsample.counts import tie_position
 from unsample.designs._guides import Orders
-from unsample.designs._orders import tie_is_lost
-from unsample.designs._scorers import Scorer, refuse_infinite_targets
+from unsample.designs._item_orders import tie_is_lost
 from unsample.errors import UnsampleError
+from unsample.scoring import Candidates, Scorer, refuse_infinite_targets
+
+#: What is counted of a target, and its own score.
+_ROW = np.dtype(
+    [
+        ("scored", np.int64),
+        ("better", np.int64),
+        ("equal", np.int64),
+        ("lost_ties", np.int64),
+        ("own", np.float64),
+    ]
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """How many items each target was compared with, and the results."""
+    """How many items each target was compared with, and the results.
 
-    scored: IntArray
-    better: IntArray
-    equal: IntArray
-    #: How many of the equal items are above the target when ties are broken at random.
-    lost_ties: IntArray
-    #: The target's own score; NaN until it is asked for, together with its first items.
-    own: FloatArray
+    One array has a row for each target, and rows change by one assignment. So an interruption, such
+    as Ctrl-C, comes before or after a change, and the table can be saved and continued.
+    """
+
+    table: npt.NDArray[np.void]
+
+    #: The columns, as they are saved.
+    columns: ClassVar[tuple[str, ...]] = _ROW.names or ()
+
+    @classmethod
+    def of(cls, **columns: npt.ArrayLike) -> Tally:
+        """Return a tally with these columns; those left out are 0, and scores are not known."""
+        table = np.zeros(len(np.asarray(columns["scored"])), dtype=_ROW)
+        table["own"] = np.nan
+        for name, values in columns.items():
+            table[name] = values
+        return cls(table)
 
     @classmethod
     def empty(cls, targets: int) -> Tally:
-        counts = {each.name: np.zeros(targets, dtype=np.int64) for each in fields(cls)}
-        return cls(**counts | {"own": np.full(targets, np.nan)})
+        return cls.of(scored=np.zeros(targets, dtype=np.int64))
+
+    @property
+    def scored(self) -> IntArray:
+        """With how many items each target was compared."""
+        return self.table["scored"]
+
+    @property
+    def better(self) -> IntArray:
+        """How many of them have a higher score."""
+        return self.table["better"]
+
+    @property
+    def equal(self) -> IntArray:
+        """How many of them have the same score."""
+        return self.table["equal"]
+
+    @property
+    def lost_ties(self) -> IntArray:
+        """How many of the equal items are above the target at random, where draws repeat items."""
+        return self.table["lost_ties"]
+
+    @property
+    def own(self) -> FloatArray:
+        """The target's own score; NaN until it is asked for, together with its first items."""
+        return self.table["own"]
 
     def beaten(self, ties: str) -> IntArray:
         """Return how many items are above each target under a tie rule."""
@@ -50,17 +97,19 @@ class Tally:
         return self.better + (self.lost_ties if ties == "random" else self.equal)
 
     def add(self, rows: IntArray, part: Tally) -> None:
-        """Add the results of some targets."""
-        for field in fields(self)[:-1]:
-            getattr(self, field.name)[rows] += getattr(part, field.name)
-        self.own[rows] = part.own
+        """Add the results of some targets, all of them or, if it is interrupted, none."""
+        changed = self.table[rows]
+        for name in self.columns[:-1]:
+            changed[name] += part.table[name]
+        changed["own"] = part.own
+        self.table[rows] = changed
 
     def take(self, rows: slice) -> Tally:
-        return Tally(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Tally(self.table[rows])
 
 
 @dataclass(frozen=True, eq=False)
-class Scan:
+class ScoringLoop:
     """Models, targets, and the orders in which these are compared with their candidates."""
 
     scorers: Sequence[Scorer]
@@ -105,14 +154,14 @@ class Scan:
         order = rows[np.lexsort([-missing[rows], rows // len(self.candidates)])]
         first = 0
         while first < len(order):
-            most = max(1, batch // (int(missing[order[first]]) + 1))
+            max_rows = max(1, batch // (int(missing[order[first]]) + 1))
             model = order[first] // len(self.candidates)
             last = int(np.searchsorted(order // len(self.candidates), model, side="right"))
-            yield order[first : min(first + most, last)]
-            first = min(first + most, last)
+            yield order[first : min(first + max_rows, last)]
+            first = min(first + max_rows, last)
 
     def _compare(self, missing: IntArray, tally: Tally, rows: IntArray) -> tuple[IntArray, Tally]:
-        """Compare rows of one model with the items that they miss."""
+        """Compare targets of one model with the items that are missing."""
         count = missing[rows]
         model, targets = int(rows[0]) // len(self.candidates), rows % len(self.candidates)
         some, scored, own = self.candidates.take(targets), tally.scored[rows], tally.own[rows]
@@ -130,13 +179,26 @@ class Scan:
         rival = own.astype(scores.dtype)  # comparing numbers of one type takes half the time
         rival = (rival if np.array_equal(rival, own) else own)[row]
         tied = np.flatnonzero(scores == rival)
-        lost = tie_is_lost(self.orders.keys[targets[row[tied]]], items[tied])
+        above = self._above_ties(targets[row[tied]], items[tied])
         starts = as_index(np.cumsum(count) - count)
         better = np.add.reduceat(scores > rival, starts, dtype=np.int64)
         equal, lost_ties = (
-            np.bincount(row[each], minlength=len(rows)) for each in (tied, tied[lost])
+            np.bincount(row[each], minlength=len(rows)) for each in (tied, tied[above])
         )
-        return rows, Tally(count, better, equal, lost_ties, own)
+        part = Tally.of(scored=count, better=better, equal=equal, lost_ties=lost_ties, own=own)
+        return rows, part
+
+    def _above_ties(self, targets: IntArray, items: IntArray) -> BoolArray:
+        """Return which tied items are above their targets, where draws repeat items.
+
+        In other draws only the number of tied items matters.
+        """
+        if not self.orders.replacement:
+            return np.zeros(len(items), dtype=bool)
+        some, index = np.unique(targets, return_inverse=True)
+        here = self.candidates.take(some)
+        probability = tie_position(self.orders.seed, here.users, here.targets)
+        return tie_is_lost(self.orders.keys[targets], items, probability[index.reshape(-1)])
 
     @contextmanager
     def naming(self, model: int) -> Iterator[None]:

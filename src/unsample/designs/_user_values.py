@@ -1,4 +1,4 @@
-"""What each user adds to each metric: known, or between the least and the most that is possible."""
+"""What each user adds to each metric: a known value, or the minimum and maximum possible."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.designs._findings import Notes
-from unsample.evidence import Targets, number_users
+from unsample.counts import Targets, number_users
+from unsample.designs._findings import DesignNotes
 from unsample.metrics import Metric
 
 
@@ -31,7 +31,7 @@ class UserValues:
     ) -> UserValues:
         """Compute the metrics of each user, or sums over targets if the others were left out.
 
-        The ``ranks`` are those found, or others in their place.
+        The ``ranks`` are by default those of ``found``.
         """
         ranks, each = (
             np.asarray(found.ranks if ranks is None else ranks),
@@ -55,49 +55,49 @@ class UserValues:
 
 @dataclass(frozen=True, eq=False)
 class OpenValues:
-    """What users add to each metric: as far as it is known, and its limits when users were drawn.
+    """What users add to each metric: the known part, and the limits before users were drawn.
 
     Each is an array of users x metrics.
     """
 
     values: FloatArray
-    least: FloatArray
-    most: FloatArray
+    minimum: FloatArray
+    maximum: FloatArray
     weights: FloatArray
 
     @classmethod
     def of(
         cls,
         found: Targets,
-        notes: Notes,
+        notes: DesignNotes,
         metrics: Iterable[Metric],
         relevance: FloatArray | None,
     ) -> OpenValues:
         """Return values and limits.
 
-        The ``notes`` tell which targets were open when users were drawn, and how often they had
-        been beaten. Of the others the ranks were known as far as the metrics need.
+        The ``notes`` tell which targets were open when users were drawn, and how many items had
+        beaten them. The ranks of all other targets were known, as far as the metrics need them.
         """
         still_open, ranks = notes.reserved > 0, np.asarray(found.ranks)
         best = np.where(still_open, 1 + notes.before, ranks)
         if found.users is not None and not found.filtered and relevance is None:
-            best = _apart(number_users(found.users, len(best)), best)
+            best = _distinct(number_users(found.users, len(best)), best)
         last = np.where(still_open, np.asarray(found.items), ranks)
         wanted = tuple(metrics)
-        known, most, least = (
+        known, maximum, minimum = (
             UserValues.of(found, wanted, relevance, some) for some in (ranks, best, last)
         )
-        return cls(known.totals, least.totals, most.totals, known.weights)
+        return cls(known.totals, minimum.totals, maximum.totals, known.weights)
 
 
-def _apart(user: IntArray, ranks: IntArray) -> IntArray:
-    """Return the best ranks that lists can have, with no two the same for one user."""
+def _distinct(user: IntArray, ranks: IntArray) -> IntArray:
+    """Return the best ranks that lists can have, where a user's targets have different ranks."""
     order = np.lexsort([ranks, user])
-    who, place = user[order], np.arange(len(user))
-    beyond = ranks[order] - place
+    who, index = user[order], np.arange(len(user))
+    beyond = ranks[order] - index
     jump = int(ranks.max()) + len(ranks) + 1
     # The running maximum within each user: each user has a separate range of numbers.
     greatest = np.maximum.accumulate(beyond + jump * who) - jump * who
-    apart = np.empty_like(ranks)
-    apart[order] = greatest + place
-    return apart
+    distinct = np.empty_like(ranks)
+    distinct[order] = greatest + index
+    return distinct

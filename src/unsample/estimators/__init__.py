@@ -8,24 +8,36 @@ To add one, write a frozen dataclass with a ``name`` and put it into the registr
 in ``tests/test_contract.py`` takes it from there.
 """
 
-from unsample.estimators._base import (
+from unsample.estimators._estimator import (
     DistributionEstimator,
     Estimator,
     Fit,
     MetricEstimator,
 )
-from unsample.estimators._certificates import CLOSED_FORM, Certificate, Status
-from unsample.estimators._log_density import LogDensity
-from unsample.estimators._observed import CANDIDATES, Observed, over_catalogues
-from unsample.estimators._registry import REGISTRY, parse, read_method
-from unsample.estimators.likelihood import MLE, WMLE, Beta
-from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
-from unsample.estimators.squares import BV, CLS, MES, MN
+from unsample.estimators._method_names import (
+    REGISTRY,
+    parse,
+    read_method,
+)
+from unsample.estimators.maximum_likelihood import (
+    MLE,
+    WMLE,
+    Beta,
+)
+from unsample.estimators.plain import (
+    Naive,
+    RecallMap,
+    UnbiasedRank,
+)
+from unsample.estimators.squares import (
+    BV,
+    CLS,
+    MES,
+    MN,
+)
 
 __all__ = [
     "BV",
-    "CANDIDATES",
-    "CLOSED_FORM",
     "CLS",
     "MES",
     "MLE",
@@ -33,18 +45,13 @@ __all__ = [
     "REGISTRY",
     "WMLE",
     "Beta",
-    "Certificate",
     "DistributionEstimator",
     "Estimator",
     "Fit",
-    "LogDensity",
     "MetricEstimator",
     "Naive",
-    "Observed",
     "RecallMap",
-    "Status",
     "UnbiasedRank",
-    "over_catalogues",
     "parse",
     "read_method",
 ]

@@ -1,4 +1,4 @@
-"""What every estimator is: a frozen set of parameters that turns `Observed` into metric values."""
+"""The base of estimators: a frozen set of parameters that turns `Observed` into metric values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample._threads import one_thread
+from unsample.counts import DesignCells, RankCounts
 from unsample.errors import MetricError
-from unsample.estimators._certificates import CLOSED_FORM, Certificate, Solution
-from unsample.estimators._observed import Observed
-from unsample.evidence import DesignCells, RankCounts
-from unsample.law import RankDistribution
+from unsample.likelihood import CLOSED_FORM, Certificate, Observed, Solution
 from unsample.metrics import Metric
+from unsample.sampling import RankDistribution
 
 #: A value that is outside its range by less than this is outside by rounding only.
 _ROUNDING = 1e-6
@@ -138,7 +137,7 @@ class MetricEstimator(Estimator):
 
 
 def clipped_to_range(values: FloatArray, observed: Observed, weights: FloatArray) -> FloatArray:
-    """Return what targets of unknown rank add, clipped to what any ranks could add.
+    """Return the part of targets of unknown rank, clipped to the range that ranks allow.
 
     Methods that are linear in the histogram may leave the range of a metric (a Recall of 1.2). The
     true value is inside, so clipping only makes the error smaller.

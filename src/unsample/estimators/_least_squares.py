@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.estimators._certificates import Certificate, Status
+from unsample.likelihood import Certificate, Status
 
 #: Curvature that a Newton step may neglect, compared with 1/2.
 _FLAT = 1e-6
@@ -108,10 +108,10 @@ class MaximumEntropy:
         covariance of B under the weights; Woodbury's identity needs systems of Q's width alone.
         """
         mean = self.core @ weights
-        spread = ((self.core * weights) @ self.core.T - np.outer(mean, mean)) / self.eta
+        covariance = ((self.core * weights) @ self.core.T - np.outer(mean, mean)) / self.eta
         inner = (self.basis.T * root**2) @ self.basis
-        system = np.eye(len(mean)) + 2.0 * inner @ spread
-        solved = spread @ np.linalg.solve(system, (root * gradient) @ self.basis)
+        system = np.eye(len(mean)) + 2.0 * inner @ covariance
+        solved = covariance @ np.linalg.solve(system, (root * gradient) @ self.basis)
         return np.asarray(2.0 * gradient - 4.0 * root * (self.basis @ solved))
 
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from unsample._checks import check_choice
 from unsample.errors import MethodError
-from unsample.estimators._base import Estimator
-from unsample.estimators.likelihood import MLE, WMLE, Beta
+from unsample.estimators._estimator import Estimator
+from unsample.estimators.maximum_likelihood import MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
 

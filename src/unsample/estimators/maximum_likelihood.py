@@ -1,7 +1,7 @@
-"""Maximum likelihood: of any P(R), plain and weighted, and of a Beta law.
+"""Maximum likelihood: of any P(R), plain and weighted, and of a Beta distribution.
 
-EM starts from the uniform distribution. Ranks that the sample cannot tell apart keep its
-proportions, however many steps are taken.
+EM starts from the uniform distribution. The sample cannot distinguish some ranks; these keep its
+proportions after any number of steps.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ import numpy as np
 
 from unsample._checks import FloatArray, check_choice, check_integer
 from unsample.errors import MethodError
-from unsample.estimators._base import DistributionEstimator
-from unsample.estimators._certificates import Certificate, Solution, Status
-from unsample.estimators._log_density import LogDensity
-from unsample.estimators._observed import Observed
-from unsample.law import mean_over
+from unsample.estimators._estimator import DistributionEstimator
+from unsample.likelihood import Certificate, LogDensity, Observed, Solution, Status
+from unsample.sampling import mean_over
 
 _TINY = 1e-300
-#: A law is fitted under a standard normal prior of its parameters, as if there were so many
-#: targets. So the prior changes no digit, but keeps parameters finite where all ranks are equal.
+#: A distribution is fitted under a standard normal prior of its parameters, as if there were so
+#: many targets. So the prior changes no digit, but keeps parameters finite where all ranks are
+#: equal.
 _TARGETS = 1e9
 
 
@@ -44,7 +43,8 @@ class MLE(DistributionEstimator):
     iterations: int = 100
 
     def __post_init__(self) -> None:
-        check_integer("iterations", self.iterations, minimum=1, error=MethodError)
+        number = check_integer("iterations", self.iterations, minimum=1, error=MethodError)
+        object.__setattr__(self, "iterations", number)
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin by EM."""
@@ -78,7 +78,8 @@ class WMLE(DistributionEstimator):
 
     def __post_init__(self) -> None:
         check_choice("weight", self.weight, ("tables", "ndcg", "ap"), error=MethodError)
-        check_integer("iterations", self.iterations, minimum=1, error=MethodError)
+        number = check_integer("iterations", self.iterations, minimum=1, error=MethodError)
+        object.__setattr__(self, "iterations", number)
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin for reweighted histograms."""
@@ -103,15 +104,15 @@ class WMLE(DistributionEstimator):
 
 @dataclass(frozen=True)
 class Beta(DistributionEstimator):
-    r"""Ranks whose relative position follows a Beta law, fitted by maximum likelihood.
+    r"""Ranks whose relative position follows a Beta distribution, fitted by maximum likelihood.
 
     .. math:: P(R) \propto \Big(\frac{R - 1/2}{N}\Big)^{a-1} \Big(\frac{N - R + 1/2}{N}\Big)^{b-1}
 
-    Two parameters: little variance, and a bias wherever ranks are not of this shape. As a law on
-    whole ranks it needs no a > 0, so P(R) may fall faster than 1/R.
+    Two parameters: little variance, and a bias wherever ranks are not of this shape. As a
+    distribution on whole ranks it needs no a > 0, so P(R) may fall faster than 1/R.
 
     Reference: Li et al., "On Sampling Top-K Recommendation Evaluation", KDD 2020, who model the
-    rank distribution by a Beta law.
+    rank distribution by a Beta distribution.
     """
 
     name: ClassVar[str] = "beta"

@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from unsample._checks import FloatArray, check_real
+from unsample.counts import DesignCells
 from unsample.errors import DesignError, MethodError
-from unsample.estimators._base import MetricEstimator
-from unsample.estimators._observed import require_single_ranks
-from unsample.evidence import DesignCells
-from unsample.law import Law
+from unsample.estimators._estimator import MetricEstimator
+from unsample.likelihood import require_single_ranks
 from unsample.metrics import Metric
+from unsample.sampling import SamplingModel
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class RecallMap(MetricEstimator):
     r"""Recall by a mapping of cutoffs: Recall@f(k) is read off the sampled Recall@k.
 
     f(k) = N * S(k)^(1/a), where S(k) is the sampled Recall@k of ranks with theta ~ Beta(a, 1). It
-    is exact if they follow that law. ``a=1`` (uniform ranks) gives f(k) = N k/n. Between the f(k)
-    recall is interpolated, linearly in the rank. Gives Recall and Precision only.
+    is exact if they follow that distribution. ``a=1`` (uniform ranks) gives f(k) = N k/n. Between
+    the f(k) recall is interpolated, linearly in the rank. Gives Recall and Precision only.
 
     Reference: Li et al., KDD 2020.
     """
@@ -88,7 +88,7 @@ class RecallMap(MetricEstimator):
         """Return whether the metric is a multiple of recall."""
         return metric.family.counts_hits or metric.family.name == "Precision"
 
-    def mapping(self, design: Law) -> FloatArray:
+    def mapping(self, design: SamplingModel) -> FloatArray:
         """Return f(1), ..., f(n) as real ranks that do not decrease."""
         ranks = design.items * _sampled_recall(design.sampled, self.a) ** (1.0 / self.a)
         return np.maximum.accumulate(np.minimum(ranks, design.items))

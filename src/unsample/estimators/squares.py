@@ -16,17 +16,12 @@ import numpy as np
 
 from unsample._checks import FloatArray, check_choice, check_real
 from unsample._threads import one_thread
+from unsample.counts import distinct_rows
 from unsample.errors import MethodError
-from unsample.estimators._base import (
-    DistributionEstimator,
-    Estimator,
-    Fit,
-    clipped_to_range,
-)
-from unsample.estimators._certificates import CLOSED_FORM, Solution
+from unsample.estimators._estimator import DistributionEstimator, Estimator, Fit, clipped_to_range
 from unsample.estimators._least_squares import MaximumEntropy, monotone_least_squares
-from unsample.estimators._observed import Observed
-from unsample.estimators.likelihood import MLE
+from unsample.estimators.maximum_likelihood import MLE
+from unsample.likelihood import CLOSED_FORM, Observed, Solution, check_system
 from unsample.metrics import Metric
 
 #: Added to diagonals: a sampled rank that the P(R) in use cannot give has a row of zeros.
@@ -60,17 +55,21 @@ class MES(DistributionEstimator):
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin by Newton's method on the dual."""
-        matrices, shares = zip(*observed.pools(self.name), strict=True)
-        within = [each / np.maximum(each.sum(axis=1, keepdims=True), 1e-300) for each in shares]
-        targets, weights = np.concatenate(within, axis=1), np.concatenate(shares, axis=1)
-        used = weights.any(axis=0)
+        used = observed.shares.any(axis=0)
+        keys = np.stack([observed.counts.sampled, observed.counts.low], axis=1)
+        check_system(self.name, len(distinct_rows(keys[used])[0]))
+        matrices, targets, weights = [], [], []
+        for matrix, shares in observed.pools(self.name):
+            # Ranks without any target have no weight, and so no part in the system.
+            used = shares.any(axis=0)
+            matrices.append(matrix[used])
+            targets.append(shares[:, used] / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
+            weights.append(shares[:, used])
+        target, weight = np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)
         problem = MaximumEntropy(
-            np.concatenate(matrices)[used], observed.widths, self.eta, float(weights.max())
+            np.concatenate(matrices), observed.widths, self.eta, float(weight.max())
         )
-        found = [
-            problem.fit(target[used], weight[used])
-            for target, weight in zip(targets, weights, strict=True)
-        ]
+        found = [problem.fit(*each) for each in zip(target, weight, strict=True)]
         return Solution(np.stack([mass for mass, _ in found]), found[0][1])
 
 
@@ -111,7 +110,7 @@ class CLS(Estimator):
         return Fit(known + clipped_to_range(values, observed, targets), known + values, worst)
 
 
-class _Linear(DistributionEstimator):
+class LinearEstimator(DistributionEstimator):
     """Solve one system for each sample size (and each histogram, where the prior differs)."""
 
     prior: str
@@ -149,7 +148,7 @@ def _solve(system: FloatArray, right: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class BV(_Linear):
+class BV(LinearEstimator):
     r"""Bias-variance trade-off, on average over a prior D of ranks.
 
     .. math:: \hat P = \tilde p^\top \big((1-\gamma) A^\top D A + \gamma\,
@@ -186,7 +185,7 @@ class BV(_Linear):
         )
 
     def defaults(self) -> dict[str, Any]:
-        """Return what each parameter is where it is not given: gamma depends on the prior."""
+        """Return the default of each parameter: that of gamma depends on the prior."""
         return super().defaults() | {"gamma": _GAMMAS[self.prior]}
 
     def system(self, matrix: FloatArray, prior: FloatArray, observed: Observed) -> FloatArray:
@@ -198,7 +197,7 @@ class BV(_Linear):
 
 
 @dataclass(frozen=True)
-class MN(_Linear):
+class MN(LinearEstimator):
     r"""Minimal expected squared error of P(R) over multinomial samples, given a learned P(R).
 
     .. math:: W = \big(A^\top D A - \tfrac1M A^\top A + \tfrac1M \mathrm{diag}(1^\top A)\big)^{-1}
@@ -218,7 +217,7 @@ class MN(_Linear):
 
     def system(self, matrix: FloatArray, prior: FloatArray, observed: Observed) -> FloatArray:
         """Return A'DA - A'A/M + diag(1'A)/M."""
-        chance = observed.widths / observed.counts.effective
-        system = (matrix * (prior - chance)) @ matrix.T
-        system[np.diag_indices_from(system)] += matrix @ chance
+        probability = observed.widths / observed.counts.effective
+        system = (matrix * (prior - probability)) @ matrix.T
+        system[np.diag_indices_from(system)] += matrix @ probability
         return np.asarray(system)

@@ -9,24 +9,23 @@ Everything below is loaded when it is first used, so that the command can list i
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
-from unsample._gone import no_attribute
+from unsample._rules import import_whole
 
-__all__ = ["bank", "datasets", "load_ranks", "paper", "recommenders"]
+__all__ = ["corpus", "datasets", "load_ranks", "paper", "recommenders"]
 
 if TYPE_CHECKING:
-    from unsample.lab import bank, datasets, paper, recommenders
+    from unsample.lab import corpus, datasets, paper, recommenders
     from unsample.lab.datasets import load_ranks
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise no_attribute("unsample.lab", name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "load_ranks":
-        return importlib.import_module("unsample.lab.datasets").load_ranks
-    return importlib.import_module(f"unsample.lab.{name}")
+        return import_whole("unsample.lab.datasets").load_ranks
+    return import_whole(f"unsample.lab.{name}")
 
 
 def __dir__() -> list[str]:

@@ -6,12 +6,13 @@ import platform
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from unsample._files import check_writable
 from unsample._progress import Progress
-from unsample.designs import exact_ranks
-from unsample.evidence import sampled_ranks
+from unsample.counts import sampled_ranks
 from unsample.lab.datasets import (
     CANDIDATES,
     Split,
@@ -21,6 +22,7 @@ from unsample.lab.datasets import (
     write_rank_file,
 )
 from unsample.lab.recommenders import Recommender, create
+from unsample.scoring import exact_ranks
 
 _SEED = 0
 
@@ -43,13 +45,17 @@ def train(
     epochs = shipped.get("epochs")
     model = create(recommender, **({"epochs": epochs, "device": device} if epochs else {}))
     folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{dataset}.npz"
+    check_writable(path)
+    _known_ranks(path)
     split = standard_split(dataset, rng=_SEED)
     start = time.perf_counter()
     model.fit(split.train, progress=progress)
     seconds = time.perf_counter() - start
     items = split.train.items
-    unseen = exact_ranks(model, split.targets, items=items, exclude=split.train.matrix())
-    every = exact_ranks(model, split.targets, items=items)
+    scorer = model.scorer()
+    unseen = exact_ranks(scorer, split.targets, items=items, exclude=split.train.matrix())
+    every = exact_ranks(scorer, split.targets, items=items)
     about = {
         "hyperparameters": model.hyperparameters,
         "seconds": round(seconds, 1),
@@ -58,8 +64,7 @@ def train(
         "targets_with_ties": int(np.count_nonzero(unseen.ties)),
         **_against_published(model, split),
     }
-    path = folder / f"{dataset}.npz"
-    arrays, before = read_rank_file(path) if path.is_file() else ({}, {"recommenders": {}})
+    arrays, before = _known_ranks(path)  # others may have been added meanwhile
     known = {
         "complete": split.train.complete,
         "note": split.train.note,
@@ -75,6 +80,11 @@ def train(
         arrays[f"{recommender}_{CANDIDATES[candidates]}"] = np.asarray(found.ranks, dtype=np.int64)
     write_rank_file(path, arrays, known)
     return path
+
+
+def _known_ranks(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the ranks that a file holds already, and what they are about."""
+    return read_rank_file(path) if path.is_file() else ({}, {"recommenders": {}})
 
 
 def _against_published(model: Recommender, split: Split) -> dict[str, float]:

@@ -6,10 +6,10 @@ J) and a base measure w:
 .. math:: \max_c \; M \sum_i p_i \log (A \pi(c))_i - \tfrac12 \sum_j c_j^2,
           \qquad \pi(c) \propto w \, e^{X c}
 
-It is solved by Newton's method. Where the observed information is not positive, Fisher's takes its
-place, so that every step climbs. The problem need not be concave: the certificate is the gain that
-one more step would promise. The log evidence is Laplace's approximation of the log of the integral
-over c of likelihood times prior. It compares shapes on the same data.
+It is solved by Newton's method. Where the observed information is not positive, Fisher's is used
+instead, so that every step climbs. The problem need not be concave: the certificate is the expected
+gain of one more step. The log evidence is Laplace's approximation of the log of the integral over c
+of likelihood times prior. It compares shapes on the same data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.estimators._certificates import Certificate, Status
+from unsample.likelihood._certificates import Certificate, Status
 
 _TINY = 1e-300
 #: Promised gains in log posterior: below the first the fit is done, above the second it has failed.
@@ -50,9 +50,9 @@ class LogDensity:
     shapes: FloatArray
     log_base: FloatArray
 
-    def fit(self, *, max_iterations: int = 100) -> LogDensityFit:
-        """Solve it, from coefficients of zero."""
-        at: FloatArray = np.zeros(self.shapes.shape[1])
+    def fit(self, *, start: FloatArray | None = None, max_iterations: int = 100) -> LogDensityFit:
+        """Solve it, from coefficients of zero or from a point that may be near."""
+        at: FloatArray = np.zeros(self.shapes.shape[1]) if start is None else start
         weights, value = self.value(at)
         iterations = 0
         while True:
@@ -104,11 +104,17 @@ class LogDensity:
         change = self._posterior(weights) - weights
         return np.asarray(self.targets * (change @ self.shapes) - coefficients)
 
+    def scores(self, weights: FloatArray) -> FloatArray:
+        """Return the slope of the log-likelihood of one target in each cell (cells x shapes)."""
+        mixture = np.maximum(self.likelihood @ weights, _TINY)
+        shapes_in_cell = (self.likelihood * weights) @ self.shapes / mixture[:, None]
+        return np.asarray(shapes_in_cell - weights @ self.shapes)
+
     def information(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return, with the prior precision added, Fisher's information and the observed one.
 
         Fisher's is that of the expected histogram, and positive. The observed one is minus the
-        Hessian of the log posterior, which may bend the other way far from a maximum.
+        Hessian of the log posterior, which need not be positive far from a maximum.
         """
         mixture = np.maximum(self.likelihood @ weights, _TINY)
         mean = weights @ self.shapes

@@ -1,7 +1,7 @@
-"""What estimators are given: rank counts on a grid, with one row for each histogram of a batch.
+"""The input of estimators: rank counts on a grid, with one row for each histogram of a batch.
 
 A batch is the data alone, or repeats over the same cells. Targets whose rank is known, because all
-their candidates were ranked, are set apart: their rank is not estimated.
+their candidates were ranked, are kept separate: their rank is not estimated.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, as_index
+from unsample._threads import cached_property
+from unsample.counts import DesignCells, RankCounts, in_smaller_sample
 from unsample.errors import DesignError, InputError, RankError
-from unsample.evidence import DesignCells, RankCounts
-from unsample.law import Law, RankGrid, bin_weights, few_sizes
 from unsample.metrics import Metric
+from unsample.sampling import RankGrid, SamplingModel, bin_weights, few_sizes
 
 #: Whether items that a user had seen in training were left out of the candidates (the usual
 #: protocol), or kept among them (that of Jin et al., AAAI 2021).
-CANDIDATES = ("unseen", "all")
 
 #: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
 #: into subnormal numbers, which processors handle ten times more slowly.
@@ -101,7 +101,7 @@ class Observed:
             raise RankError(
                 f"ranks must be possible under the design, got {counts.low[where]} among "
                 f"{counts.sampled[where] + 1} where {counts.sampled[where]} of "
-                f"{counts.items[where]} items are sampled: no global rank gives it; check items, "
+                f"{counts.largest[where]} items are sampled: no global rank gives it; check items, "
                 "sampled and replacement"
             )
         return matrix
@@ -152,11 +152,7 @@ class Observed:
         """
         require_single_ranks(self.counts.low, self.counts.high, method)
         for sampled in self.sample_sizes:
-            if sampled + 1 > _LARGEST_SYSTEM:
-                raise DesignError(
-                    f"{method} solves a system with one unknown for each sampled rank, at most "
-                    f"{_LARGEST_SYSTEM}, got n = {sampled + 1}; use mle, which has no such limit"
-                )
+            check_system(method, sampled + 1)
             ranks = np.arange(1, sampled + 2)
             yield self.pool(sampled, ranks, ranks, self.grid)
 
@@ -178,13 +174,47 @@ class Observed:
         members = [cells for cells in self.designs if cells.design.sampled == sampled]
         shares = np.zeros((len(self.shares), len(low)))
         for cells in members:
-            np.add.at(shares.T, _places(low, high, cells), self.shares[:, cells.columns].T)
-        total = self.counts.weight[self.counts.sampled == sampled].sum() + _TINY
-        parts = [self.counts.weight[cells.columns].sum() / total for cells in members]
-        laws = [cells.design for cells in members]
-        matrix = _mean_expected(laws, np.array(parts), low, high, grid)
+            np.add.at(shares.T, _range_of_cells(low, high, cells), self.shares[:, cells.columns].T)
+        return self._expected_in(self.counts.sampled == sampled, sampled, low, high, grid), shares
+
+    def pool_sizes(
+        self, sizes: IntArray, low: IntArray, high: IntArray, grid: RankGrid
+    ) -> tuple[FloatArray, FloatArray]:
+        """Pool the targets of several sample sizes as if only the smallest number were sampled.
+
+        Returns what `pool` does; the ranges cover all ranks of the smallest sample.
+        """
+        counts, smallest = self.counts, int(sizes.min())
+        chosen = np.isin(counts.sampled, sizes)
+        probabilities = in_smaller_sample(counts.sampled[chosen], counts.low[chosen], smallest, low)
+        shares = self.shares[:, chosen] @ probabilities
+        return self._expected_in(chosen, smallest, low, high, grid), np.asarray(shares)
+
+    def _expected_in(
+        self, chosen: BoolArray, sampled: int, low: IntArray, high: IntArray, grid: RankGrid
+    ) -> FloatArray:
+        """Return P(range | bin) in a sample of this size, over the catalogues of some cells."""
+        sizes, index = np.unique(self.counts.items[chosen], return_inverse=True)
+        weights = np.bincount(index.reshape(-1), self.counts.weight[chosen])
+        matrix = _mean_expected(
+            SamplingModel(int(sizes[0]), sampled, self.counts.replacement),
+            sizes,
+            weights / (weights.sum() + _TINY),
+            low,
+            high,
+            grid,
+        )
         matrix[matrix < _NEGLIGIBLE] = 0.0
-        return matrix, shares
+        return matrix
+
+
+def check_system(method: str, ranks: int) -> None:
+    """Refuse systems that are too large to be solved."""
+    if ranks > _LARGEST_SYSTEM:
+        raise DesignError(
+            f"{method} solves a system with one unknown for each sampled rank, at most "
+            f"{_LARGEST_SYSTEM}, got {ranks}; use mle, which has no such limit"
+        )
 
 
 def over_catalogues(
@@ -199,7 +229,7 @@ def over_catalogues(
 
 
 def _sharpest_sample(counts: RankCounts) -> int:
-    """Return the size of a sample with replacement that sees ranks as sharply as the best here.
+    """Return the size of a sample with replacement that is as precise as the best one here.
 
     Without replacement the variance is multiplied by the share of items not sampled. Known ranks
     need no grid.
@@ -220,8 +250,8 @@ def require_single_ranks(low: IntArray, high: IntArray, method: str) -> None:
         )
 
 
-def _places(low: IntArray, high: IntArray, cells: DesignCells) -> IntArray:
-    """Return which range holds each cell: among ranges that overlap, the one that is the cell."""
+def _range_of_cells(low: IntArray, high: IntArray, cells: DesignCells) -> IntArray:
+    """Return the range that holds each cell; where ranges overlap, the one that equals the cell."""
     if (low[1:] > high[:-1]).all():
         return np.searchsorted(low, cells.low, side="right") - 1
     keys = {key: at for at, key in enumerate(zip(low.tolist(), high.tolist(), strict=True))}
@@ -229,19 +259,24 @@ def _places(low: IntArray, high: IntArray, cells: DesignCells) -> IntArray:
 
 
 def _mean_expected(
-    laws: list[Law], parts: FloatArray, low: IntArray, high: IntArray, grid: RankGrid
+    design: SamplingModel,
+    sizes: IntArray,
+    parts: FloatArray,
+    low: IntArray,
+    high: IntArray,
+    grid: RankGrid,
 ) -> FloatArray:
-    """Return the mean of `_expected` over designs that differ in the size of the catalogue."""
-    sizes, sampled = np.array([law.items for law in laws]), laws[0].sampled
-    left = 1.0 if laws[0].replacement else 1.0 - sampled / (sizes.min() - 1.0)
-    found, weights = few_sizes(sizes, parts, sampled / left if left > 0.0 else math.inf)
+    """Return the mean of `_expected` over catalogues of several sizes."""
+    left = 1.0 if design.replacement else 1.0 - design.sampled / (sizes.min() - 1.0)
+    sharpness = design.sampled / left if left > 0.0 else math.inf
+    found, weights = few_sizes(sizes, parts, sharpness)
     matrix = np.zeros((len(low), len(grid)))
     for size, weight in zip(found.tolist(), weights, strict=True):
-        matrix += weight * _expected(replace(laws[0], items=size), low, high, grid)
+        matrix += weight * _expected(replace(design, items=size), low, high, grid)
     return matrix
 
 
-def _expected(design: Law, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
+def _expected(design: SamplingModel, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
     """Return P(low <= r <= high | bin), where ranks beyond this catalogue act as its last one."""
     if design.n > _ALL_RANKS or (low[1:] != high[:-1] + 1).any():
         return design.matrix(low, high, grid, beyond="last")

@@ -2,7 +2,7 @@
 
 A user has one relevant item or several, the targets, at some ranks R of the user's full list. The
 user's metric is a sum over the targets: a weight w(R) for the rank, times the share of the target
-in the user's metric. With m relevant items and K places:
+in the user's metric. With m relevant items and the cutoff K:
 
 ======================  =================  ===================================
 metric                  w(R) up to K       share of the j-th target of m
@@ -51,12 +51,13 @@ from unsample.metrics._families import (
     Recall,
     RPrec,
 )
-from unsample.metrics._metric import Metric, MetricFamily, custom, places_of
-from unsample.metrics._names import parse, parse_all
+from unsample.metrics._metric import Metric, MetricFamily, custom, positions_by_user
+from unsample.metrics._names import DEFAULT_METRICS, find_metric, parse, parse_all
 
 __all__ = [
     "AP",
     "AUC",
+    "DEFAULT_METRICS",
     "HR",
     "MR",
     "MRR",
@@ -68,7 +69,8 @@ __all__ = [
     "RPrec",
     "Recall",
     "custom",
+    "find_metric",
     "parse",
     "parse_all",
-    "places_of",
+    "positions_by_user",
 ]

@@ -12,12 +12,12 @@ from unsample.metrics._metric import Kernel, MetricFamily, Share, first_only, on
 
 
 def _ideal_share(kernel: Kernel) -> Share:
-    """Return the share that divides by the greatest DCG of so many targets in K places."""
+    """Return the share that divides by the greatest DCG of so many targets among K items."""
 
-    def share(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
-        most = np.minimum(relevant, k).astype(np.int64)
-        table = np.cumsum(kernel(np.arange(1.0, most.max(initial=1) + 1.0), 0.0, k))
-        return np.asarray(1.0 / table[most - 1])
+    def share(relevant: IntArray, position: IntArray, k: float) -> FloatArray:
+        counted = np.minimum(relevant, k).astype(np.int64)
+        table = np.cumsum(kernel(np.arange(1.0, counted.max(initial=1) + 1.0), 0.0, k))
+        return np.asarray(1.0 / table[counted - 1])
 
     return share
 
@@ -31,33 +31,38 @@ def _first_discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
 
 
 def _discount_of_hits(ranks: FloatArray, items: float, k: float) -> FloatArray:
-    places = np.arange(1.0, k + 1.0)
-    return _discount(ranks, items, k) / float(_discount(places, items, k).sum())
+    positions = np.arange(1.0, k + 1.0)
+    return _discount(ranks, items, k) / float(_discount(positions, items, k).sum())
+
+
+def _exponential(relevance: FloatArray) -> FloatArray:
+    """Return 2^relevance - 1, which is above 0 for any grade above 0."""
+    return np.asarray(np.expm1(relevance * np.log(2.0)))
 
 
 def _reciprocal(ranks: FloatArray, items: float, k: float) -> FloatArray:
     return np.asarray(1.0 / ranks)
 
 
-def _first_places(
-    ranks: FloatArray, place: IntArray, relevant: IntArray, sizes: IntArray, k: float
+def _first_positions(
+    ranks: FloatArray, position: IntArray, relevant: IntArray, sizes: IntArray, k: float
 ) -> FloatArray:
     return np.asarray(ranks <= np.minimum(relevant, k), dtype=np.float64)
 
 
 def _beaten_rivals(
-    ranks: FloatArray, place: IntArray, relevant: IntArray, sizes: IntArray, k: float
+    ranks: FloatArray, position: IntArray, relevant: IntArray, sizes: IntArray, k: float
 ) -> FloatArray:
-    # Other relevant items are not among those that a target should beat.
+    # A target need not beat other relevant items.
     rivals = np.maximum(sizes - relevant, 1)
-    return np.where(ranks <= np.minimum(sizes, k), 1.0 - (ranks - place) / rivals, 0.0)
+    return np.where(ranks <= np.minimum(sizes, k), 1.0 - (ranks - position) / rivals, 0.0)
 
 
 Recall = MetricFamily("Recall", ones)
 RecallMin = MetricFamily(
     "Recall(norm=min)",
     ones,
-    share=lambda relevant, place, k: 1.0 / np.minimum(relevant, k),
+    share=lambda relevant, position, k: 1.0 / np.minimum(relevant, k),
     single="Recall",
 )
 HR = MetricFamily(
@@ -65,14 +70,14 @@ HR = MetricFamily(
     ones,
     aliases=("Hit", "Hits", "HitRate", "Success"),
     share=first_only,
-    uses_places=True,
+    uses_positions=True,
     single="Recall",
 )
 Precision = MetricFamily(
     "Precision",
     lambda ranks, items, k: np.full_like(ranks, 1.0 / k),
     aliases=("Prec", "P"),
-    share=lambda relevant, place, k: np.ones(len(relevant)),
+    share=lambda relevant, position, k: np.ones(len(relevant)),
 )
 NDCG = MetricFamily(
     "NDCG",
@@ -85,14 +90,15 @@ NDCGExp = MetricFamily(
     _discount,
     share=_ideal_share(_discount),
     single="NDCG",
-    gain=lambda relevance: np.exp2(relevance) - 1.0,
+    gain=_exponential,
+    largest_grade=1000.0,
 )
 NDCGHits = MetricFamily(
     "NDCG(ideal=k)",
     _discount_of_hits,
-    share=lambda relevant, place, k: np.ones(len(relevant)),
+    share=lambda relevant, position, k: np.ones(len(relevant)),
 )
-#: That of Järvelin and Kekäläinen (2002): the first two places count the same.
+#: That of Järvelin and Kekäläinen (2002): the first two ranks count the same.
 NDCGFirst = MetricFamily(
     "NDCG(discount=jk)",
     _first_discount,
@@ -103,15 +109,15 @@ AP = MetricFamily(
     "AP",
     _reciprocal,
     aliases=("MAP",),
-    share=lambda relevant, place, k: place / relevant,
-    uses_places=True,
+    share=lambda relevant, position, k: position / relevant,
+    uses_positions=True,
 )
 APMin = MetricFamily(
     "AP(norm=min)",
     _reciprocal,
     aliases=("MAP(norm=min)",),
-    share=lambda relevant, place, k: place / np.minimum(relevant, k),
-    uses_places=True,
+    share=lambda relevant, position, k: position / np.minimum(relevant, k),
+    uses_positions=True,
     single="AP",
 )
 MRR = MetricFamily(
@@ -119,15 +125,15 @@ MRR = MetricFamily(
     _reciprocal,
     aliases=("RR",),
     share=first_only,
-    uses_places=True,
+    uses_positions=True,
     single="AP",
 )
-#: The share of the first m places that hold the user's m relevant items.
+#: The share of the user's m relevant items that have the ranks 1 to m.
 RPrec = MetricFamily(
     "RPrec",
     lambda ranks, items, k: np.where(ranks <= 1.0, 1.0, 0.0),
     aliases=("R-Precision",),
-    jointly=_first_places,
+    jointly=_first_positions,
 )
 #: The share of the other items that rank below a relevant one, 0 beyond K.
 AUC = MetricFamily(

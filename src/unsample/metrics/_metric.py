@@ -1,4 +1,4 @@
-"""What a metric is: a weight for a rank, and a share for a target in its user's metric."""
+"""`Metric`: a weight for a rank, and a share for a target in its user's metric."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from unsample.errors import MetricError
 #: w(R) given float ranks, the number of items, and K (the number of items where there is no K).
 Kernel: TypeAlias = Callable[[FloatArray, float, float], FloatArray]
 #: What each target adds to the metric of its user times the number of relevant items, given ranks,
-#: places among the user's targets, numbers of relevant items, catalogue sizes, and K.
+#: positions among the user's targets, numbers of relevant items, catalogue sizes, and K.
 Jointly: TypeAlias = Callable[[FloatArray, IntArray, IntArray, IntArray, float], FloatArray]
-#: The share of a target in its user's metric, given the user's number of relevant items, the place
-#: of the target among them (1 is the best, 0 where it is not known), and K.
+#: The share of a target in its user's metric, given the user's number of relevant items, the
+#: position of the target among them (1 is the best, 0 where it is not known), and K.
 Share: TypeAlias = Callable[[IntArray, IntArray, float], FloatArray]
 
 _FAMILY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -31,14 +31,14 @@ def ones(ranks: FloatArray, items: float, k: float) -> FloatArray:
     return np.ones_like(ranks)
 
 
-def _equal_share(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
+def _equal_share(relevant: IntArray, position: IntArray, k: float) -> FloatArray:
     """Give every target of a user the same share."""
     return np.asarray(1.0 / relevant)
 
 
-def first_only(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
+def first_only(relevant: IntArray, position: IntArray, k: float) -> FloatArray:
     """Count only the best of a user's targets."""
-    return np.asarray(place == 1, dtype=np.float64)
+    return np.asarray(position == 1, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,15 @@ class MetricFamily:
     #: Whether w(R) depends on the number of items even with a K (AUC does).
     uses_items: bool = field(default=False, repr=False, compare=False)
     share: Share = field(default=_equal_share, repr=False, compare=False)
-    #: Whether the share depends on the place of a target among the user's targets, so that the
+    #: Whether the share depends on the position of a target among the user's targets, so that the
     #: ranks of one user must be known together.
-    uses_places: bool = field(default=False, repr=False, compare=False)
+    uses_positions: bool = field(default=False, repr=False, compare=False)
     #: The family that is the same number where users have one relevant item; by default itself.
     single: str = field(default="", repr=False, compare=False)
     #: The gain of a graded relevance, for metrics with grades.
     gain: Callable[[FloatArray], FloatArray] | None = field(default=None, repr=False, compare=False)
+    #: The largest grade whose gain is a number that many others can be added to.
+    largest_grade: float = field(default=1e100, repr=False, compare=False)
     #: The metric of a user with several relevant items, if it is not a sum of shares.
     jointly: Jointly | None = field(default=None, repr=False, compare=False)
     #: Whether it is over all items, so that there is no K.
@@ -151,10 +153,10 @@ class Metric:
         values = np.asarray(self.family.kernel(ranks, float(items), k), dtype=np.float64)
         return np.broadcast_to(values, ranks.shape)
 
-    def shares(self, relevant: IntArray, place: IntArray) -> FloatArray:
+    def shares(self, relevant: IntArray, position: IntArray) -> FloatArray:
         """Return the share of each target in its user's metric, beside w(R)."""
         k = math.inf if self.k is None else float(self.k)
-        values = np.asarray(self.family.share(relevant, place, k), dtype=np.float64)
+        values = np.asarray(self.family.share(relevant, position, k), dtype=np.float64)
         return np.broadcast_to(values, relevant.shape)
 
     def of_users(
@@ -172,24 +174,24 @@ class Metric:
         rank = np.asarray(ranks, dtype=np.float64)
         sizes = np.broadcast_to(np.asarray(items, dtype=np.int64), rank.shape)
         relevant = np.bincount(users)[users]
-        place = places_of(users, rank)
+        position = positions_by_user(users, rank)
         if self.family.jointly is not None:
             k = math.inf if self.k is None else float(self.k)
-            gains = self.family.jointly(rank, place, relevant, sizes, k) / relevant
+            gains = self.family.jointly(rank, position, relevant, sizes, k) / relevant
         else:
-            gains = self.parts(users, place, relevance) * self._weights_by_size(rank, sizes)
+            gains = self.parts(users, position, relevance) * self._weights_by_size(rank, sizes)
         return np.asarray(np.bincount(users, gains))
 
     def parts(
-        self, users: IntArray, place: IntArray, relevance: npt.ArrayLike | None = None
+        self, users: IntArray, position: IntArray, relevance: npt.ArrayLike | None = None
     ) -> FloatArray:
         """Return the share of each target in its user's metric, beside w(R), grades included.
 
-        ``users`` and ``relevance`` are as in `of_users`, and ``place`` is the place of a target
-        among those of its user.
+        ``users`` and ``relevance`` are as in `of_users`, and ``position`` is the position of a
+        target among those of its user.
         """
         if relevance is None or self.family.gain is None:
-            return self.shares(np.bincount(users)[users], place)
+            return self.shares(np.bincount(users)[users], position)
         gain = self.family.gain(np.asarray(relevance, dtype=np.float64))
         return np.asarray(gain / self._ideal(users, gain)[users])
 
@@ -205,9 +207,11 @@ class Metric:
 
     def _ideal(self, users: IntArray, gain: FloatArray) -> FloatArray:
         """Return the greatest DCG that each user's targets could have."""
-        place = places_of(users, -gain)
-        inside = place <= (np.inf if self.k is None else self.k)
-        discount = self.family.kernel(place.astype(np.float64), 0.0, float(self.k or len(place)))
+        position = positions_by_user(users, -gain)
+        inside = position <= (np.inf if self.k is None else self.k)
+        discount = self.family.kernel(
+            position.astype(np.float64), 0.0, float(self.k or len(position))
+        )
         discounted = np.where(inside, gain * discount, 0.0)
         return np.asarray(np.bincount(users, discounted), dtype=np.float64)
 
@@ -218,15 +222,15 @@ class Metric:
         return self.name
 
 
-def places_of(users: IntArray, values: FloatArray) -> IntArray:
-    """Return the place of each value among those of its user, the smallest first."""
+def positions_by_user(users: IntArray, values: FloatArray) -> IntArray:
+    """Return the position of each value among those of its user: 1 is the smallest."""
     order = np.lexsort([values, users])
     sorted_users = users[order]
     first = np.flatnonzero(np.diff(sorted_users, prepend=-1))
-    place = np.empty(len(users), dtype=np.int64)
+    position = np.empty(len(users), dtype=np.int64)
     starts = np.repeat(first, np.diff(np.append(first, len(users))))
-    place[order] = np.arange(len(users)) - starts + 1
-    return place
+    position[order] = np.arange(len(users)) - starts + 1
+    return position
 
 
 def custom(name: str, weight: Callable[[FloatArray], FloatArray]) -> MetricFamily:

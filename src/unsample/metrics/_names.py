@@ -12,6 +12,8 @@ from unsample.errors import MetricError
 from unsample.metrics._families import REGISTRY
 from unsample.metrics._metric import Metric
 
+#: The metrics where none are named.
+DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 _METRIC = re.compile(
     r"\s*(?P<family>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<variant>\([^()]*\))?\s*"
     r"(?:@\s*(?P<k>[+-]?[0-9.eE+]+)\s*)?"
@@ -75,6 +77,22 @@ def parse_all(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...
     if not metrics:
         raise MetricError("metrics must name at least one metric, got none; try NDCG@10")
     return metrics
+
+
+def find_metric(name: Any, metrics: Iterable[Metric], *, several: bool = False) -> Metric | None:
+    """Return the metric that has this name, or else the same metric under another name.
+
+    If users have ``several`` relevant items, fewer names mean the same metric.
+    """
+    there = tuple(metrics)
+    for metric in there:
+        if metric.name == str(name):
+            return metric
+    try:
+        wanted = parse(name)
+    except MetricError:
+        return None
+    return next((metric for metric in there if metric.same_as(wanted, several=several)), None)
 
 
 def _suggest(name: object) -> str:

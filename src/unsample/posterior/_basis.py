@@ -1,12 +1,12 @@
 """The shapes of which log P(R) is made up, on any grid of any catalogue.
 
-Let u = log R be the place counted from the top and v = log(N/R) that counted from the bottom. Then
+Let u = log R be the distance from the top, and v = log(N/R) the distance from the bottom. Then
 
     log P(R) = a [R = 1] + s v + sum_j b_j (k_j - v)+ + sum_j d_j (v - k_j)+ + sum_j t_j (l_j - u)+
 
-up to a constant. The terms are a spike at the first rank, a power law, the last ranks (heaps of
-items without a score), bends of the power law at shares of the catalogue, and bends at ranks, such
-as seen items cause when they fill the top.
+up to a constant. The terms are a spike at the first rank, a power law, the last ranks (many
+items without a score), hinges of the power law at shares of the catalogue, and hinges at ranks,
+such as seen items cause when they fill the top.
 """
 
 from __future__ import annotations
@@ -17,24 +17,29 @@ from functools import cache
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.law import RankGrid
+from unsample.sampling import RankGrid
 
-#: Bends at the bottom, local to it: places v, and standard deviations before anything is learned.
+#: Hinges at the bottom: their knots v, and their standard deviations before anything is learned.
 _BOTTOM = {0.03: 15.0, 0.1: 8.0, 0.25: 4.0, 0.5: 1.0, 1.0: 0.5, 2.0: 0.3}
-#: Bends of the power law, at the places v ...
-_BENDS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.5, 13.0, 15.0)
+#: Hinges of the power law, at the knots v ...
+_HINGES = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.5, 13.0, 15.0)
 #: ... and above these ranks.
 _TOP = (2, 4, 8, 16, 32, 64, 128, 256)
-_BEND = 0.2
+_HINGE = 0.2
 _SPIKE, _SLOPE, _TYPICAL_SLOPE = 0.6, 0.5, 0.85
-#: Standard deviations of an unusual top: the spike, and bends above these ranks.
-_ODD_SPIKE, _ODD_BEND, _ODD_RANKS = 1.0, 0.4, 8
+#: Standard deviations of an unusual top: the spike, and the hinges above these ranks.
+_ODD_SPIKE, _ODD_HINGE, _ODD_RANKS = 1.0, 0.4, 8
 
 #: Sets of points around a mode, each of as many pairs as there are shapes.
 _POINT_SETS = 4
 
 #: How many shapes there are.
-SIZE = 2 + len(_BOTTOM) + len(_BENDS) + len(_TOP)
+SIZE = 2 + len(_BOTTOM) + len(_HINGES) + len(_TOP)
+
+
+def coefficient_of_hinge(rank: int) -> int:
+    """Return the index of the coefficient that bends the curve above a rank."""
+    return 2 + len(_BOTTOM) + len(_HINGES) + _TOP.index(rank)
 
 
 def shapes_on(grid: RankGrid) -> FloatArray:
@@ -42,8 +47,8 @@ def shapes_on(grid: RankGrid) -> FloatArray:
     u = np.log((grid.low + grid.high) / 2.0)
     v = math.log(grid.items + 0.5) - u
     columns = [(grid.high == 1).astype(np.float64), v]
-    columns += [np.maximum(place - v, 0.0) for place in _BOTTOM]
-    columns += [np.maximum(v - place, 0.0) for place in _BENDS]
+    columns += [np.maximum(knot - v, 0.0) for knot in _BOTTOM]
+    columns += [np.maximum(v - knot, 0.0) for knot in _HINGES]
     columns += [np.maximum(math.log(rank) - u, 0.0) for rank in _TOP]
     return np.stack(columns, axis=1)
 
@@ -57,8 +62,8 @@ def vague_mean() -> FloatArray:
 
 def vague_deviation() -> FloatArray:
     """Return the standard deviation of each coefficient, where nothing is learned yet."""
-    bends = [_BEND] * (len(_BENDS) + len(_TOP))
-    return np.array([_SPIKE, _SLOPE, *_BOTTOM.values(), *bends])
+    hinges = [_HINGE] * (len(_HINGES) + len(_TOP))
+    return np.array([_SPIKE, _SLOPE, *_BOTTOM.values(), *hinges])
 
 
 def odd_top() -> FloatArray:
@@ -66,8 +71,8 @@ def odd_top() -> FloatArray:
 
     Some models never put a target first (knowledge graphs), and some nearly always do.
     """
-    top = [_ODD_BEND if rank <= _ODD_RANKS else 0.0 for rank in _TOP]
-    return np.array([_ODD_SPIKE, 0.0, *(0.0 for _ in _BOTTOM), *(0.0 for _ in _BENDS), *top])
+    top = [_ODD_HINGE if rank <= _ODD_RANKS else 0.0 for rank in _TOP]
+    return np.array([_ODD_SPIKE, 0.0, *(0.0 for _ in _BOTTOM), *(0.0 for _ in _HINGES), *top])
 
 
 @cache

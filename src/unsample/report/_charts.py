@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.show._table import Cell, Ends, Number, Table
+from unsample.report._table import Cell, Ends, Number, Table
 
 _NONE = (math.nan, math.nan)
 Role: TypeAlias = Literal["bounds", "interval"]
@@ -21,7 +21,7 @@ Role: TypeAlias = Literal["bounds", "interval"]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A curve with a value at each place of its view."""
+    """A curve with a value at each x of its view."""
 
     name: str
     y: FloatArray
@@ -38,8 +38,8 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Guide:
-    """An upright line across the chart that marks a place."""
+class GuideLine:
+    """An upright line across the chart that marks an x."""
 
     at: float
     label: str
@@ -47,14 +47,14 @@ class Guide:
 
 @dataclass(frozen=True, eq=False)
 class LineView:
-    """Curves over shared places."""
+    """Curves over shared values of x."""
 
     name: str
     y_label: str
     x: tuple[float, ...]
     series: tuple[Series, ...]
     bands: tuple[Band, ...] = ()
-    guide: Guide | None = None
+    guide: GuideLine | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ Chart: TypeAlias = LineChart | IntervalChart
 def intervals_of(table: Table) -> IntervalChart | None:
     """Return the first numbers of a table that have intervals, a view for each metric if named.
 
-    Rows are sure unless they are bounds; those that may be told apart, if they are.
+    Rows are sure unless they are bounds; rows of differences, if models differ for sure.
     """
     brief = table.brief
     column = next((name for name in brief.columns if any(map(_spans, brief.cells(name)))), None)

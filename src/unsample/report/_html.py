@@ -10,16 +10,16 @@ from typing import Any
 
 from unsample import __version__
 from unsample._checks import import_extra
-from unsample._files import write_atomically
-from unsample.show._charts import spec
-from unsample.show._sheet import sheet
+from unsample._files import PAGE_ENDINGS, check_ending, is_stream, write_atomically
+from unsample.report._charts import spec
+from unsample.report._view import view_of
 
 
 def templates() -> Any:
     """Return the templates of the page; every text is escaped."""
     jinja2 = import_extra("jinja2", extra="report", purpose="an HTML report")
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("unsample.show"),
+        loader=jinja2.PackageLoader("unsample.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -34,13 +34,15 @@ def as_html(result: object) -> str:
     number of a chart also stands in a table.
     """
     found = templates()
-    shown = sheet(result)
-    made = ((part.title, part.chart, part.table and part.table.spread()) for part in shown.parts)
+    shown = view_of(result)
+    made = (
+        (part.title, part.chart, part.table and part.table.with_ranges()) for part in shown.parts
+    )
     parts = [part for part in made if part[1] is not None or part[2] is not None]
     style = found.get_template("page.css").render()
     script = found.loader.get_source(found, "page.js")[0]
     html: str = found.get_template("page.html").render(
-        sheet=shown,
+        view=shown,
         parts=parts,
         spec=spec,
         style=style,
@@ -55,9 +57,12 @@ def as_html(result: object) -> str:
 
 def write_html(result: object, path: str | os.PathLike[str]) -> Path:
     """Write the page of a result into a file, at once or not at all; return its path."""
+    target = Path(path)
+    if not is_stream(target):
+        check_ending("path", target, PAGE_ENDINGS)
     content = as_html(result).encode("utf-8")
-    write_atomically(Path(path), lambda file: file.write(content))
-    return Path(path)
+    write_atomically(target, lambda file: file.write(content))
+    return target
 
 
 def content_hash(text: str) -> str:

@@ -6,21 +6,16 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-
 from unsample import metrics as _metrics
-from unsample._checks import check_choice, check_integer, import_extra
-from unsample._files import write_atomically
-from unsample.answers import Comparison, Estimates, exact
-from unsample.errors import FileError, InputError
-from unsample.show._charts import Chart, IntervalChart, IntervalView, LineChart, LineView
-from unsample.show._curves import curves_chart
-from unsample.show._sheet import sheet
+from unsample._checks import import_extra
+from unsample._files import PLOT_ENDINGS, check_ending, write_atomically
+from unsample.errors import InputError
+from unsample.report._charts import Chart, IntervalChart, IntervalView, LineChart, LineView
+from unsample.report._view import view_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_FORMATS = ("pdf", "png", "svg")
 _BLUE, _GREY, _INK = "C0", "#9aa5b1", "#1b1f24"
 
 
@@ -31,75 +26,51 @@ def plot(result: object, *, metric: str | None = None, ax: Axes | None = None) -
     """
     chart = _chart(result)
     names = [view.name for view in chart.views]
-    place = 0
+    index = 0
     if metric is not None:
         name = _metrics.parse(metric).name
         if name not in names:
             raise InputError(f"metric must be one of {', '.join(names)}, got {metric!r}")
-        place = names.index(name)
-    return _draw(chart, place, ax)
-
-
-def plot_curve(
-    result: Estimates,
-    *,
-    metric: str = "Recall",
-    largest: int = 200,
-    full_ranks: npt.ArrayLike | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Plot a metric@K against K: the estimate, its interval, and the bounds without assumptions.
-
-    With ``largest`` the size of the catalogue, Recall@K is the whole distribution P(R), summed up.
-    ``full_ranks`` adds the exact curve, where the truth is known.
-    """
-    family = _metrics.parse(metric).family
-    largest = check_integer("largest", largest, minimum=2)
-    chart = curves_chart(result, largest=largest, families=[family])
-    if chart is None:
-        raise InputError(
-            f"{result.methods[0]} gives no P(R) that weighs relevant items as {metric} does; "
-            "try mle, or Recall"
-        )
-    axes, ks = _draw(chart, 0, ax), chart.views[0].x
-    if full_ranks is not None:
-        names = [family @ int(k) for k in ks]
-        truth = exact(full_ranks, items=result.counts.largest_catalogue, metrics=names)
-        axes.plot(ks, [entry.value for entry in truth.entries], "--", label="exact")
-        axes.legend(frameon=False)
-    axes.set(xlim=(1, ks[-1]))
-    axes.set_ylim(bottom=0)
-    return axes
+        index = names.index(name)
+    return draw(chart, index, ax=ax)
 
 
 def write_plot(result: object, path: str | os.PathLike[str]) -> None:
     """Write the chart of a result as PNG, SVG or PDF, by the ending of the name."""
     target = Path(path)
+    check_ending("path", target, PLOT_ENDINGS)
+    write_figure(plot(result), target)
+
+
+def write_figure(axes: Axes, path: str | os.PathLike[str]) -> None:
+    """Write the figure of axes as PNG, SVG or PDF, by the ending of the name."""
+    target = Path(path)
+    check_ending("path", target, PLOT_ENDINGS)
     kind = target.suffix.lstrip(".").lower()
-    check_choice("the ending of the plot's name", kind, _FORMATS, error=FileError)
-    figure: Any = plot(result).get_figure(root=True)
+    figure: Any = axes.get_figure(root=True)
     write_atomically(target, lambda file: figure.savefig(file, format=kind, bbox_inches="tight"))
 
 
 def _chart(result: object) -> Chart:
     """Return the chart that sums up a result; of a comparison, the differences."""
-    parts = sheet(result).parts[isinstance(result, Comparison) :]
+    view = view_of(result)
+    parts = view.parts[view.plotted :]
     found = next((chart for part in parts if (chart := part.chart) is not None), None)
     if found is None:
         raise InputError(f"result must have a chart to plot, got {type(result).__name__}")
     return found
 
 
-def _draw(chart: Chart, place: int, ax: Axes | None) -> Axes:
+def draw(chart: Chart, index: int = 0, *, ax: Axes | None = None) -> Axes:
     """Draw a view of a chart, on axes of its own where none are given."""
     axes: Any = ax
     if ax is None:
         pyplot = import_extra("matplotlib.pyplot", extra="report", purpose="plotting")
         axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
     if isinstance(chart, LineChart):
-        _draw_lines(chart, chart.views[place], axes)
+        _draw_lines(chart, chart.views[index], axes)
     else:
-        _draw_rows(chart, chart.views[place], axes)
+        _draw_rows(chart, chart.views[index], axes)
     drawn: Axes = axes
     return drawn
 

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 DASH = "\N{EN DASH}"
 #: Wider tables leave the page of a paper: then each metric has rows of its own.
-_MOST_METRICS = 4
+_MAX_METRICS = 4
 Row = TypeVar("Row")
 Ends: TypeAlias = tuple[float, float]
 
@@ -32,7 +32,7 @@ class Number:
     wider: Ends | None = None
     #: What a reader must know of the interval, such as that it is the bounds.
     word: str = ""
-    #: Whether it is told apart from others.
+    #: Whether it differs from others for sure.
     bold: bool = False
     #: The values that it sums up, for charts.
     marks: tuple[float, ...] = ()
@@ -93,11 +93,11 @@ class Table:
         cells = tuple(tuple(column(row) for column in columns.values()) for row in rows)
         return cls(tuple(columns), cells)
 
-    def spread(self, *, interval: bool = True) -> Table:
+    def with_ranges(self, *, interval: bool = True) -> Table:
         """Return the table with ranges in columns of their own, as screens show it."""
         columns: dict[str, list[Cell]] = {}
-        for place, name in enumerate(self.columns):
-            cells = columns[name] = [row[place] for row in self.rows]
+        for name in self.columns:
+            cells = columns[name] = self.cells(name)
             spans = [cell.spans if isinstance(cell, Number) else ("", "") for cell in cells]
             for at, label in enumerate((self.interval if interval else "", self.wider)):
                 if label and any(str(span[at]) for span in spans):
@@ -111,18 +111,18 @@ class Table:
     @property
     def brief(self) -> Table:
         """Return the table without its details."""
-        kept = [place for place, name in enumerate(self.columns) if name not in self.details]
-        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
-        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
+        kept = [column for column, name in enumerate(self.columns) if name not in self.details]
+        rows = tuple(tuple(row[column] for column in kept) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[column] for column in kept), rows=rows)
 
     @property
     def narrow(self) -> Table:
         """Return the table as papers set it."""
-        table, over = self.spread(interval=False).brief, self.over_metrics
+        table, over = self.with_ranges(interval=False).brief, self.over_metrics
         if not over:
             return table
         wide = table.pivot("metric", over)
-        few = len({*map(str, self.cells("metric"))}) <= _MOST_METRICS
+        few = len({*map(str, self.cells("metric"))}) <= _MAX_METRICS
         return wide if few and wide.align[0] == "l" else table
 
     def pivot(self, over: str, value: str) -> Table:
@@ -142,8 +142,8 @@ class Table:
 
     def cells(self, column: str) -> list[Cell]:
         """Return what stands in a column."""
-        place = self.columns.index(column)
-        return [row[place] for row in self.rows]
+        index = self.columns.index(column)
+        return [row[index] for row in self.rows]
 
     @property
     def align(self) -> tuple[str, ...]:
@@ -173,8 +173,8 @@ def number(
     return Number(text, value if shown else None, ends, wider, word, bold)
 
 
-def chance(value: float | None) -> Number:
-    """Return a chance in per cent, or nothing where it is withheld."""
+def probability(value: float | None) -> Number:
+    """Return a probability in per cent, or nothing where it is withheld."""
     if value is None:
         return Number("")
     if not 0.005 <= value <= 0.995:

@@ -1,18 +1,14 @@
-"""What a result says: one `Sheet` for each kind, from which text, tables, pages and plots come.
-
-`sheet` makes it, by the type of the result; the modules beside this one register the types.
-"""
+"""What is shown of a result: one `View`, from which text, tables, pages and plots come."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from unsample.errors import InputError
-from unsample.show._charts import Chart, intervals_of
-from unsample.show._table import Table
+from unsample.report._charts import Chart, intervals_of
+from unsample.report._table import Table
 
 #: A word and what it means, or what went in and its value.
 Notes: TypeAlias = tuple[tuple[str, str], ...]
@@ -35,8 +31,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """What a result says, in the order in which text says it."""
+class View:
+    """What is shown of a result, in the order in which text shows it."""
 
     #: The verb of the command that gives such a result, and the heading of its page.
     verb: str
@@ -51,6 +47,8 @@ class Sheet:
     warnings: tuple[str, ...] = ()
     #: What went in, for pages and where more is asked for.
     settings: Notes = ()
+    #: Which part sums the result up in one plot, if it has a chart; else the next that has one.
+    plotted: int = 0
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -58,10 +56,19 @@ class Sheet:
         return tuple(part.table for part in self.parts if part.table is not None and part.brief)
 
 
-@functools.singledispatch
-def sheet(result: object) -> Sheet:
-    """Return what a result says; groups of estimates are a result, too."""
+def view_of(result: object) -> View:
+    """Return what is shown of a result, or of a dict of names and results of one kind."""
+    show = getattr(result, "view", None)
+    if callable(show):
+        view: View = show()
+        return view
+    if isinstance(result, Mapping) and result:
+        groups = {str(name): each for name, each in result.items()}
+        first = next(iter(groups.values()))
+        if hasattr(first, "view_of_groups") and len({type(each) for each in groups.values()}) == 1:
+            together: View = first.view_of_groups(groups)
+            return together
     raise InputError(
         "result must be what estimate, exact, compare, evaluate, published, plan or audit return, "
-        f"or a mapping of names to estimates, got {type(result).__name__}"
+        f"or a dict of names and estimates, got {type(result).__name__}"
     )

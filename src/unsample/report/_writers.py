@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 
 from unsample import __version__
 from unsample._rules import printable
-from unsample.show._sheet import Notes, sheet
-from unsample.show._table import Cell, Number, Table
+from unsample.report._table import Cell, Number, Table
+from unsample.report._view import Notes, view_of
 
 #: As in CITATION.cff.
 CITATION = (
@@ -44,9 +44,9 @@ _LATEX = str.maketrans(
 
 def as_text(result: object, *, warnings: bool = True, verbose: bool = False) -> str:
     """Return a result as aligned tables; ``verbose`` adds bounds, methods, and what went in."""
-    shown = sheet(result)
+    shown = view_of(result)
     settings = [f"{name}: {value}" for name, value in shown.settings if verbose]
-    tables = (table.spread() for table in shown.tables)
+    tables = (table.with_ranges() for table in shown.tables)
     blocks = [
         "\n".join(map(_one_line, shown.about)),
         *(_aligned(table if verbose else table.brief) for table in tables),
@@ -81,10 +81,10 @@ def _aligned(table: Table) -> str:
 
 def as_notebook(result: object) -> str:
     """Return a result as HTML for notebooks."""
-    shown = sheet(result)
+    shown = view_of(result)
     warned = (f"Warning: {text}" for text in shown.warnings)
     below = (*shown.verdicts, _explained(shown.notes), *warned)
-    tables = (_html_table(table.spread().brief) for table in shown.tables)
+    tables = (_html_table(table.with_ranges().brief) for table in shown.tables)
     return "".join((*map(_paragraph, shown.about), *tables, *map(_paragraph, below)))
 
 
@@ -106,7 +106,7 @@ def as_latex(result: object) -> str:
     A table has a label, a caption of a sentence, and a note that says what brackets and bold
     numbers are. What to cite and all warnings stand above, as comments.
     """
-    shown = sheet(result)
+    shown = view_of(result)
     above = [f"Made with unsample {__version__}; cite {CITATION}", *shown.verdicts]
     above += [f"Warning: {text}" for text in shown.warnings]
     comments = "\n".join(f"% {_one_line(text)}" for text in above)
@@ -164,7 +164,7 @@ def _latex_escaped(text: str) -> str:
 
 def as_markdown(result: object) -> str:
     """Return a result as Markdown, with the pipe tables that code hosts show."""
-    shown = sheet(result)
+    shown = view_of(result)
     blocks = [f"**{markdown_escaped(text)}**" for text in shown.about]
     for table in shown.tables:
         blocks += [table_markdown(table, table.caption), markdown_escaped(_signs(table.narrow))]
@@ -191,7 +191,7 @@ def markdown_escaped(text: str) -> str:
 
 
 def _paper_cells(cells: Iterable[Cell], escaped: Callable[[str], str], bold: str) -> list[str]:
-    """Return escaped cells, intervals behind their numbers, and bold what is told apart."""
+    """Return escaped cells, intervals behind their numbers, and bold what differs for sure."""
 
     def shown(cell: Cell) -> str:
         if not isinstance(cell, Number):

@@ -1,24 +1,33 @@
-"""P(what was seen given the global rank R), on any grid of ranks, and distributions of R itself."""
+"""P(sampled rank r given global rank R), on any grid of ranks, and distributions of R itself."""
 
-from unsample.law._grid import (
+from unsample.sampling._catalogue_sizes import (
+    few_sizes,
+)
+from unsample.sampling._rank_grid import (
     RankDistribution,
     RankGrid,
     bin_starts,
     bin_weights,
     mean_over,
 )
-from unsample.law._law import LARGEST_URN, Law, as_better, draw_sampled_ranks
-from unsample.law._sizes import few_sizes
+from unsample.sampling._sampling_model import (
+    LARGEST_URN,
+    SamplingModel,
+    as_better,
+    draw_sampled_ranks,
+    refuse_overdrawn,
+)
 
 __all__ = [
     "LARGEST_URN",
-    "Law",
     "RankDistribution",
     "RankGrid",
+    "SamplingModel",
     "as_better",
     "bin_starts",
     "bin_weights",
     "draw_sampled_ranks",
     "few_sizes",
     "mean_over",
+    "refuse_overdrawn",
 ]

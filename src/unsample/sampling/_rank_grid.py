@@ -1,6 +1,6 @@
 """Ranks 1..N in bins, single at the top and wider further down, and distributions on them.
 
-A metric@K depends on single ranks near the top, and a sample of n - 1 items sees the rest only
+A metric@K depends on single ranks near the top, and a sample of n - 1 items shows the rest only
 blurred. So the first ranks and every K in use have their own bins. Further down a bin is as wide as
 a fraction of its rank, but never wider than a fraction of the sampling error of the rank there. So
 the number of bins grows with log N and the square root of n, not with N. There are two grids:
@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +28,7 @@ from unsample._checks import (
     check_integer,
     check_real,
 )
+from unsample._threads import cached_property
 from unsample.errors import DesignError, InputError
 from unsample.metrics import Metric, parse
 
@@ -42,7 +42,7 @@ class RankGrid:
 
     @classmethod
     def fine(cls, items: int, *, sampled: int = 0, cutoffs: Iterable[int] = ()) -> RankGrid:
-        """Return the bins of the papers' methods, which learn the mass of each bin by itself.
+        """Return the bins of the papers' methods, which learn the mass of each bin separately.
 
         ``sampled`` is the sharpest sample in use, ``cutoffs`` are the K in use.
         """
@@ -51,7 +51,7 @@ class RankGrid:
 
     @classmethod
     def coarse(cls, items: int, *, sampled: int = 0, cutoffs: Iterable[int] = ()) -> RankGrid:
-        """Return the bins of all else: smooth curves and limits are as good on them."""
+        """Return the bins of smooth curves and of limits, which need no finer ones."""
         starts = bin_starts(items, single=24, ratio=0.05, blur=0.5, sampled=sampled)
         return cls._isolating(cutoffs, starts, int(items))
 
@@ -84,7 +84,7 @@ class RankGrid:
 class RankDistribution:
     """A distribution on the ranks 1..items, spread evenly inside each bin of a grid.
 
-    ``mass`` sums to one. It may be negative in places for the estimators that are linear in the
+    ``mass`` sums to one. It may be negative in some bins for the estimators that are linear in the
     data (BV, MN), whose P(R) is a signed measure.
 
     >>> ranks = RankDistribution.from_ranks([1, 2, 2, 40], items=100)
@@ -181,8 +181,8 @@ def mean_over(
 ) -> FloatArray:
     """Return the mean of ``function`` over the integers ``low..high``, for many ranges at once.
 
-    The last axis of what ``function`` returns must follow the ranks it is given. The rule has
-    three points: their weights and places match the first six moments of the uniform
+    The last axis of the result of ``function`` must follow its ranks. The rule has
+    three points: their weights and positions match the first six moments of the uniform
     distribution on ``high - low + 1`` consecutive integers. It is exact up to three integers.
     Ranges marked ``one_by_one`` are summed over all their integers instead, for functions that
     are not smooth there.
@@ -227,9 +227,9 @@ def bin_starts(
         width = ratio * low
         if sampled > 0:
             share = (low - 1) / others
-            # Within 1/sampled of either end, the sample sees no finer than that.
-            spread = max(share * (1.0 - share), 1.0 / sampled)
-            standard_error = others * math.sqrt(spread / sampled)
+            # Within 1/sampled of either end, the sample shows nothing finer.
+            variance = max(share * (1.0 - share), 1.0 / sampled)
+            standard_error = others * math.sqrt(variance / sampled)
             width = min(width, blur * standard_error)
         low += max(1, int(width))
     return np.array(starts, dtype=np.int64)

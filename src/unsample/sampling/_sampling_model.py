@@ -4,11 +4,11 @@ A target stands at rank R among N items; ``sampled`` of the N - 1 others are dra
 r - 1 of the drawn items beat the target. With replacement r - 1 is binomial with success
 probability theta = (R - 1) / (N - 1); without replacement it is hypergeometric.
 
-Accuracy. Both laws are written through h(c) = log c! - c log c + c, which stays small, and through
-terms cell * log(cell / expected) whose arguments are formed from an exact integer difference.
-Nothing of the size of log N! is ever subtracted, so the relative error stays near 1e-12 where
-log-gamma formulas lose six digits (N = 10^9). Ranks need not be whole: the bins of a rank grid
-are averaged at fractional ranks.
+Accuracy. Both distributions are written through h(c) = log c! - c log c + c, which stays small, and
+through terms cell * log(cell / expected) whose arguments are formed from an exact integer
+difference. Nothing of the size of log N! is ever subtracted, so the relative error stays near 1e-12
+where log-gamma formulas lose six digits (N = 10^9). Ranks need not be whole: the bins of a rank
+grid are averaged at fractional ranks.
 """
 
 from __future__ import annotations
@@ -28,29 +28,30 @@ from unsample._checks import (
     Seed,
     as_integer_array,
     as_rng,
+    check_flag,
     check_integer,
 )
 from unsample.errors import DesignError, RankError
-from unsample.law._grid import RankGrid, mean_over
+from unsample.sampling._rank_grid import RankGrid, mean_over
 
 #: Below this, h(c) is taken from log-gamma; above, from Stirling's series (error < 1e-16).
 _STIRLING_FROM = 16.0
-#: Wider bins are evaluated at a few places, even where the law is not smooth.
+#: Wider bins are evaluated at a few ranks, even where the distribution is not smooth.
 _WIDE = 64
-#: The law is taken as not smooth for at least so many ranks at either end.
-_LEAST_REACH = 64
-#: For bins wider than so many standard errors of a rank, three places are not enough.
+#: The distribution is treated as not smooth for at least this number of ranks at either end.
+_MIN_REACH = 64
+#: For bins wider than this number of standard errors of a rank, three ranks are not enough.
 _TOO_WIDE = 3.0
 #: Minus the logarithm of a negligible probability.
 _NEVER = 37.0
-#: The hypergeometric law of numpy needs fewer items of either kind than this.
+#: The hypergeometric distribution of numpy needs fewer items of either kind than this.
 LARGEST_URN = 1_000_000_000
-#: Most numbers in one block when probabilities of ranges of ranks are summed.
+#: The largest block of numbers when probabilities of ranges of ranks are summed.
 _BLOCK = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class SamplingModel:
     """A sampled evaluation: ``sampled`` of the other ``items - 1`` items are drawn for a target.
 
     Parameters
@@ -62,7 +63,7 @@ class Law:
     replacement
         Whether the same item may be drawn twice.
 
-    >>> Law(items=3706, sampled=99).pmf(1, [1, 38, 375]).round(4)
+    >>> SamplingModel(items=3706, sampled=99).pmf(1, [1, 38, 375]).round(4)
     array([1.    , 0.3702, 0.    ])
     """
 
@@ -86,6 +87,7 @@ class Law:
             hint="sampled counts the drawn items without the target (99, not 100)",
             error=DesignError,
         )
+        object.__setattr__(self, "replacement", check_flag("replacement", self.replacement))
         if not self.replacement and sampled > items - 1:
             raise DesignError(
                 f"sampled must be at most items - 1 = {items - 1} without replacement, got "
@@ -93,7 +95,6 @@ class Law:
             )
         object.__setattr__(self, "items", items)
         object.__setattr__(self, "sampled", sampled)
-        object.__setattr__(self, "replacement", bool(self.replacement))
 
     @property
     def n(self) -> int:
@@ -109,9 +110,11 @@ class Law:
         """Return log P(r | R), broadcasting ``sampled_rank`` against ``rank``."""
         r = np.asarray(sampled_rank, dtype=np.float64)
         big_r = np.asarray(rank, dtype=np.float64)
-        log_law = _log_binomial if self.replacement else _log_hypergeometric
+        log_distribution = _log_binomial if self.replacement else _log_hypergeometric
         with np.errstate(divide="ignore", invalid="ignore"):
-            result = log_law(r - 1.0, big_r - 1.0, float(self.sampled), float(self.items - 1))
+            result = log_distribution(
+                r - 1.0, big_r - 1.0, float(self.sampled), float(self.items - 1)
+            )
         possible = (r >= 1) & (r <= self.n) & (big_r >= 1) & (big_r <= self.items)
         return np.where(possible, result, -np.inf)
 
@@ -122,14 +125,16 @@ class Law:
     def range_pmf(self, low: IntArray, high: IntArray, rank: FloatArray) -> FloatArray:
         """Return P(low <= r <= high | R): one row for each range, one column for each rank."""
         low, high = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
+        if self.full:
+            return ((low[:, None] <= rank) & (rank <= high[:, None])).astype(np.float64)
         if np.array_equal(low, high):
             return self.pmf(low[:, None], rank[None, :])
         if self.replacement:
             return self._range_binomial(low, high, rank)
-        least, most = self._reachable(rank)
+        lowest, highest = self._reachable(rank)
         result = np.zeros((len(low), len(rank)))
         for row, (first, last) in enumerate(zip(low, high, strict=True)):
-            near = np.flatnonzero((last >= least) & (first <= most))
+            near = np.flatnonzero((last >= lowest) & (first <= highest))
             step = max(1, _BLOCK // max(len(near), 1))
             result[row, near] = sum(
                 self.pmf(
@@ -142,14 +147,14 @@ class Law:
     def _range_binomial(self, low: IntArray, high: IntArray, rank: FloatArray) -> FloatArray:
         """Return `range_pmf` with replacement, from the nearer tail at each end of a range.
 
-        So the small chance of a distant range is not a difference of two numbers near one.
+        So the small probability of a distant range is not a difference of two numbers near one.
         """
         from scipy.special import betainc
 
         ends, where = np.unique(np.concatenate([low - 1, high]), return_inverse=True)
-        least, most = self._reachable(rank)
+        lowest, highest = self._reachable(rank)
         # Only between these columns is the tail at an end neither 0 nor 1.
-        row, column = np.nonzero((ends[:, None] >= least) & (ends[:, None] <= most))
+        row, column = np.nonzero((ends[:, None] >= lowest) & (ends[:, None] <= highest))
         r, share = ends[row].astype(np.float64), (rank[column] - 1.0) / (self.items - 1.0)
         rest = (self.items - rank[column]) / (self.items - 1.0)
         below = r - 1.0 < self.sampled * share
@@ -168,13 +173,13 @@ class Law:
         return np.asarray(np.maximum(tails[last] - tails[first] + across, 0.0))
 
     def _reachable(self, rank: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the greatest sampled rank that each rank has any chance to give.
+        """Return the lowest and the highest sampled rank that each rank can give.
 
         By Bernstein's inequality all others have a probability below e^-161, or 1e-70.
         """
         share = (rank - 1.0) / (self.items - 1.0)
-        spread = np.sqrt(self.sampled * share * (1.0 - share))
-        middle, reach = 1.0 + self.sampled * share, 18.0 * spread + 110.0
+        deviation = np.sqrt(self.sampled * share * (1.0 - share))
+        middle, reach = 1.0 + self.sampled * share, 18.0 * deviation + 110.0
         return middle - reach, middle + reach
 
     def matrix(
@@ -189,7 +194,7 @@ class Law:
 
         Where users have fewer candidates than others, the grid reaches beyond this catalogue.
         Ranks above ``items`` are ``"impossible"`` and count as zeros, or they act as the ``"last"``
-        rank, whose sampled rank is always n. Expectations need the latter: otherwise mass placed
+        rank, whose sampled rank is always n. Expectations need the latter: otherwise mass
         beyond would vanish, and an estimator could hide mass there.
         """
         inside = grid.low <= self.items
@@ -216,13 +221,13 @@ class Law:
         """Return the bins over which P(r | R) is not smooth, if narrow enough to visit each rank.
 
         Without replacement r - 1 <= R - 1 and n - r <= N - R. Where a share f of the items is
-        sampled, these bounds are reached with probability f^(R-1) and f^(N-R), so the law is not
-        smooth near either end; nor is it across bins of several standard errors of a rank.
+        sampled, these bounds are reached with probability f^(R-1) and f^(N-R), so the distribution
+        is not smooth near either end; nor is it across bins of several standard errors of a rank.
         """
         if self.replacement:
             return np.zeros(len(first), dtype=bool)
         narrow, sampled = last - first < _WIDE, self.sampled / (self.items - 1.0)
-        reach = max(_LEAST_REACH, _NEVER / -math.log(sampled))
+        reach = max(_MIN_REACH, _NEVER / -math.log(sampled))
         near = (first <= reach) | (last > self.items - reach)
         share = ((first + last) / 2.0 - 1.0) / (self.items - 1.0)
         error = self.items * np.sqrt(share * (1.0 - share) * (1.0 - sampled) / self.sampled)
@@ -239,6 +244,24 @@ class Law:
             replacement=self.replacement,
             rng=rng,
             size=size,
+        )
+
+
+def refuse_overdrawn(items: npt.ArrayLike, sampled: npt.ArrayLike) -> None:
+    """Refuse samples that for every target are larger than all other items together.
+
+    With replacement such samples are possible, and small relations of a knowledge graph have them
+    beside larger ones. Where no target has a larger catalogue, an argument is wrong.
+
+    >>> refuse_overdrawn([50, 5000], sampled=99)
+    """
+    sizes, drawn = np.broadcast_arrays(np.asarray(items), np.asarray(sampled))
+    if sizes.size and (drawn >= sizes).all():
+        largest = int(np.argmax(sizes))
+        raise DesignError(
+            f"sampled must be less than items, got {drawn.flat[largest]:,} draws from "
+            f"{sizes.flat[largest]:,} items; check items, the size of the whole catalogue (swapped "
+            "with sampled?), and if all its items were ranked give unsample.exact the ranks"
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -16,8 +15,10 @@ from unsample._checks import (
     as_index,
     as_integer_array,
     at_position,
+    check_flag,
     check_integer,
 )
+from unsample._threads import cached_property
 from unsample.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Candidates:
         targets of the same user are not candidates of a target.
         """
         items = check_integer("items", items, minimum=1, hint="items counts the whole catalogue")
+        check_flag("filtered", filtered)
         users, wanted = _as_pairs(targets)
         matrix = None if exclude is None else as_excluded(exclude, items)
         known_users = None if matrix is None else matrix.shape[0]
@@ -94,8 +96,8 @@ class Candidates:
     def parts(self, rows: int) -> Iterator[tuple[slice, Candidates]]:
         """Yield slices of at most ``rows`` targets, and their candidates."""
         for start in range(0, len(self), rows):
-            place = slice(start, min(start + rows, len(self)))
-            yield place, self.take(place)
+            part = slice(start, min(start + rows, len(self)))
+            yield part, self.take(part)
 
     @cached_property
     def excluded(self) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
@@ -106,8 +108,8 @@ class Candidates:
         start = self.exclude.indptr[self.users].astype(np.int64)
         size = self.exclude.indptr[self.users + 1] - start
         row = np.repeat(np.arange(len(self)), as_index(size))
-        place = np.arange(len(row)) + np.repeat(start - np.cumsum(size) + size, as_index(size))
-        column = np.asarray(self.exclude.indices[place])
+        index = np.arange(len(row)) + np.repeat(start - np.cumsum(size) + size, as_index(size))
+        column = np.asarray(self.exclude.indices[index])
         other = column != self.targets[row]
         return (row, column) if other.all() else (row[other], column[other])
 
@@ -119,6 +121,20 @@ class Candidates:
             for _, part in self.parts(_ROWS)
         ]
         return np.asarray(self.items - 1 - np.concatenate(excluded))
+
+    @property
+    def listed(self) -> BoolArray:
+        """Return which targets are excluded themselves."""
+        if self.exclude is None:
+            return np.zeros(len(self), dtype=bool)
+        listed = np.diff(self.exclude.indptr)[self.users]
+        return np.asarray(listed > self.items - 1 - self.others)
+
+    def distinct(self) -> tuple[Candidates, IntArray]:
+        """Return each target once, and the index of each given target among these."""
+        pairs = self.users * self.items + self.targets
+        _, first, again = np.unique(pairs, return_index=True, return_inverse=True)
+        return self.take(first), again.reshape(-1)
 
     @property
     def relevant(self) -> int:
@@ -137,8 +153,7 @@ class Candidates:
     def refuse_unrankable(self) -> None:
         """Refuse targets that are excluded, and targets without any other candidate."""
         if self.exclude is not None and not self.filtered:
-            listed = np.diff(self.exclude.indptr)[self.users]
-            excluded = listed > self.items - 1 - self.others  # the target is listed as well
+            excluded = self.listed
             if excluded.any():
                 first = int(np.argmax(excluded))
                 raise InputError(
@@ -156,7 +171,7 @@ class Candidates:
             )
 
     def items_at(self, index: IntArray) -> IntArray:
-        """Return the items at places ``index`` among the other candidates of each target.
+        """Return the items at positions ``index`` among the other candidates of each target.
 
         These are all items but the target and the excluded ones, in the order of their ids.
         """
@@ -164,14 +179,14 @@ class Candidates:
         if not len(row):
             return index + (index >= self.targets[:, None])
         before = np.bincount(row[column < self.targets[row]], minlength=len(self))
-        place = index + (index >= (self.targets - before)[:, None])
-        # The item at place j is j plus the number of excluded items before it. With the sorted
+        position = index + (index >= (self.targets - before)[:, None])
+        # The item at position j is j plus the number of excluded items before it. With the sorted
         # excluded items e_0, e_1, ..., these are the ones with e_i - i <= j. A single search finds
         # them for all rows, because each row has its own range of keys.
         first = np.searchsorted(row, rows)
         keys = column - (np.arange(len(row)) - first[row]) + row * (self.items + 1)
-        found = np.searchsorted(keys, place + (rows * (self.items + 1))[:, None], side="right")
-        return np.asarray(place + (found - first[:, None]))
+        found = np.searchsorted(keys, position + (rows * (self.items + 1))[:, None], side="right")
+        return np.asarray(position + (found - first[:, None]))
 
 
 def _as_pairs(targets: Any) -> tuple[npt.ArrayLike, npt.ArrayLike]:
@@ -208,7 +223,8 @@ def as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
     if not issparse(exclude):
         raise InputError(
             "exclude must be a scipy sparse matrix of users x items, got "
-            f"{type(exclude).__name__}; pass interactions.matrix(), or None to keep every item"
+            f"{type(exclude).__name__}; build one with scipy.sparse.csr_array, or pass None to "
+            "keep every item"
         )
     matrix: scipy.sparse.csr_array = csr_array(cast("Any", exclude))
     if matrix.shape[1] != items:

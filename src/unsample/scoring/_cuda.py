@@ -16,7 +16,6 @@ targets at ranks 1 to 8,000), half of the ranks change, by 0.7 % on average
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -25,15 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import check_choice, import_extra
-from unsample.designs._candidates import Candidates
-from unsample.designs._full import Counted
-from unsample.designs._scorers import FactorScores
+from unsample._rules import import_whole
 from unsample.errors import InputError, ScoreError
+from unsample.scoring._candidates import Candidates
+from unsample.scoring._full_rankings import PRECISIONS, Counted
+from unsample.scoring._scorers import FactorScores
 
 
 def _found(module: str) -> Any:
     try:
-        return importlib.import_module(module)
+        return import_whole(module)
     except ImportError:
         return None
 
@@ -43,14 +43,13 @@ def _found(module: str) -> Any:
 triton, tl = _found("triton"), _found("triton.language")
 descriptors = _found("triton.tools.tensor_descriptor")
 
-PRECISIONS = ("float32", "bfloat16")
 #: Targets sent to the device at a time, and scores in memory at a time without kernels.
 _TARGETS, _SCORES = 1 << 18, 1 << 26
 #: The largest number of factors (a power of two) of a block of users.
 _LARGEST_DIM = 128
 #: Rows by which the excluded items of a single user are multiplied: the smallest number that the
 #: instruction of the main kernel takes, so that the arithmetic is the same.
-_LEAST_ROWS = 64
+_MIN_ROWS = 64
 _EXCLUDED_AT_ONCE = 64
 #: Blocks that keep every processor of a large device busy.
 _BLOCKS = 1024
@@ -84,15 +83,15 @@ def count_on_device(
 ) -> Iterator[Counted]:
     """Compare targets with all their candidates on a device."""
     check_choice("precision", precision, PRECISIONS)
-    torch, place = _place(device)
-    items = _rounded(torch, factors.item_factors, place, precision)
+    torch, chosen = _torch_device(device)
+    items = _rounded(torch, factors.item_factors, chosen, precision)
     if not bool(torch.isfinite(items).all()):
         raise ScoreError(
             "item factors must be finite, got some that are not; a model that diverged has such "
             f"factors, and so have factors that are too large for {precision}"
         )
     rows = max(1, _SCORES // candidates.items)
-    if _is_fused(place, items.shape[1]):
+    if _is_fused(chosen, items.shape[1]):
         rows, count = _TARGETS, _by_kernels(torch, factors, items, precision)
     else:
         count = _by_products(torch, factors, items, precision)
@@ -101,23 +100,23 @@ def count_on_device(
         yield at, better.astype(np.int64), equal.astype(np.int64), own
 
 
-def _place(device: str) -> tuple[Any, Any]:
+def _torch_device(device: str) -> tuple[Any, Any]:
     """Return torch and a device of it; refuse a device that is not there."""
     torch = import_extra("torch", extra="neural", purpose="Ranking on a device")
     try:
-        place = torch.device(device)
+        chosen = torch.device(device)
     except RuntimeError as problem:
         raise InputError(f"device must be one of torch, got {device!r}: {problem}") from problem
-    if place.type == "cuda" and not torch.cuda.is_available():
+    if chosen.type == "cuda" and not torch.cuda.is_available():
         raise InputError(
             f"device must be available, got {device!r}, but torch finds no CUDA device; use 'cpu'"
         )
-    return torch, place
+    return torch, chosen
 
 
-def _is_fused(place: Any, dim: int) -> bool:
+def _is_fused(device: Any, dim: int) -> bool:
     """Return whether there are kernels for this device and number of factors."""
-    return place.type == "cuda" and descriptors is not None and dim <= _LARGEST_DIM
+    return device.type == "cuda" and descriptors is not None and dim <= _LARGEST_DIM
 
 
 def _by_kernels(
@@ -127,12 +126,12 @@ def _by_kernels(
 
     def count(part: Candidates) -> _Counts:
         rounded = _rounded(torch, factors.user_factors[part.users], right.device, precision)
-        users, place = _for_kernel(torch, rounded), right.device
-        own = own_scores(users, right, torch.as_tensor(part.targets, device=place), launch)
+        users, device = _for_kernel(torch, rounded), right.device
+        own = own_scores(users, right, torch.as_tensor(part.targets, device=device), launch)
         better, not_worse = count_above(users, right, own, launch)
         if len(part.excluded[0]):
             begins = np.concatenate([[0], np.cumsum(part.items - 1 - part.others)])
-            starts, excluded = _as_ids(torch, place, begins, part.excluded[1])
+            starts, excluded = _as_ids(torch, device, begins, part.excluded[1])
             fewer = count_excluded(users, right, own, starts, excluded, launch)
             better, not_worse = better - fewer[0], not_worse - fewer[1]
         return better, not_worse - better - 1, own
@@ -145,15 +144,15 @@ def _by_products(
 ) -> Callable[[Candidates], _Counts]:
     """Return what counts by whole rows of scores, where there are no kernels."""
     # In float32, products of rounded factors are exact, as in the kernel.
-    right, place = items.float(), items.device
+    right, device = items.float(), items.device
 
     def count(part: Candidates) -> _Counts:
-        users = _rounded(torch, factors.user_factors[part.users], place, precision).float()
+        users = _rounded(torch, factors.user_factors[part.users], device, precision).float()
         scores = users @ right.T
-        own = scores.gather(1, torch.as_tensor(part.targets, device=place)[:, None])
+        own = scores.gather(1, torch.as_tensor(part.targets, device=device)[:, None])
         better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
         if len(part.excluded[0]):
-            row, column = _as_ids(torch, place, *part.excluded)
+            row, column = _as_ids(torch, device, *part.excluded)
             excluded, rival = scores[row, column], own[row, 0]
             better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
             not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)
@@ -162,9 +161,9 @@ def _by_products(
     return count
 
 
-def _rounded(torch: Any, factors: npt.NDArray[Any], place: Any, precision: str) -> Any:
+def _rounded(torch: Any, factors: npt.NDArray[Any], device: Any, precision: str) -> Any:
     """Return rounded factors on the device."""
-    tensor = torch.as_tensor(np.asarray(factors, dtype=np.float32), device=place)
+    tensor = torch.as_tensor(np.asarray(factors, dtype=np.float32), device=device)
     return tensor.bfloat16() if precision == "bfloat16" else tensor
 
 
@@ -174,8 +173,8 @@ def _for_kernel(torch: Any, factors: Any) -> Any:
     return torch.nn.functional.pad(factors, (0, dim - factors.shape[1])).contiguous()
 
 
-def _as_ids(torch: Any, place: Any, *arrays: npt.NDArray[Any]) -> list[Any]:
-    return [torch.as_tensor(ids.astype(np.int64), device=place) for ids in arrays]
+def _as_ids(torch: Any, device: Any, *arrays: npt.NDArray[Any]) -> list[Any]:
+    return [torch.as_tensor(ids.astype(np.int64), device=device) for ids in arrays]
 
 
 def own_scores(user_factors: Any, item_factors: Any, targets: Any, launch: Launch) -> Any:
@@ -184,9 +183,9 @@ def own_scores(user_factors: Any, item_factors: Any, targets: Any, launch: Launc
 
     users, dim = user_factors.shape
     own = user_factors.new_empty(users, dtype=torch.float32)
-    _own_kernel[(triton.cdiv(users, _LEAST_ROWS),)](
+    _own_kernel[(triton.cdiv(users, _MIN_ROWS),)](
         user_factors, item_factors, targets, own, users,
-        dim=dim, rows=_LEAST_ROWS, precision=launch.precision, num_warps=4, num_stages=1,
+        dim=dim, rows=_MIN_ROWS, precision=launch.precision, num_warps=4, num_stages=1,
     )  # fmt: skip
     return own
 
@@ -223,7 +222,7 @@ def count_excluded(
     better, not_worse = (own.new_empty(users, dtype=torch.int32) for _ in range(2))
     _excluded_kernel[(users,)](
         user_factors, item_factors, own, starts, excluded, better, not_worse,
-        dim=dim, rows=_LEAST_ROWS, columns=_EXCLUDED_AT_ONCE, precision=launch.precision,
+        dim=dim, rows=_MIN_ROWS, columns=_EXCLUDED_AT_ONCE, precision=launch.precision,
         num_warps=4,
     )  # fmt: skip
     return better, not_worse
@@ -275,8 +274,8 @@ def _own_kernel(  # type: ignore[no-untyped-def]
     rows: tl.constexpr,  # type: ignore[name-defined]
     precision: tl.constexpr,  # type: ignore[name-defined]
 ):  # fmt: skip
-    place = tl.arange(0, rows)
-    row = tl.program_id(0) * rows + place
+    index = tl.arange(0, rows)
+    row = tl.program_id(0) * rows + index
     factor = tl.arange(0, dim)
     inside = row < users
     left = tl.load(
@@ -285,7 +284,7 @@ def _own_kernel(  # type: ignore[no-untyped-def]
     target = tl.load(targets + row, mask=inside, other=0)
     right = tl.load(item_factors + target[None, :] * dim + factor[:, None])
     scores = tl.dot(left, right, input_precision=precision)
-    diagonal = tl.sum(tl.where(place[:, None] == place[None, :], scores, 0.0), axis=1)
+    diagonal = tl.sum(tl.where(index[:, None] == index[None, :], scores, 0.0), axis=1)
     tl.store(own + row, diagonal, mask=inside)
 
 
@@ -305,8 +304,8 @@ def _excluded_kernel(  # type: ignore[no-untyped-def]
     above = tl.zeros([columns], dtype=tl.int32)
     level = tl.zeros([columns], dtype=tl.int32)
     stop = tl.load(starts + row + 1)
-    for place in range(tl.load(starts + row), stop, columns):
-        at = place + tl.arange(0, columns)
+    for start in range(tl.load(starts + row), stop, columns):
+        at = start + tl.arange(0, columns)
         column = tl.load(excluded + at, mask=at < stop, other=0)
         right = tl.load(item_factors + column[None, :] * dim + factor[:, None])
         # Every row is the same user: the largest of equal scores is any of them.

@@ -16,10 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, Seed
+from unsample._rules import ONCE
 from unsample._threads import blas_threads, in_threads, one_thread
-from unsample.designs._candidates import Candidates, Excluded
-from unsample.designs._scorers import FactorScores, ItemItemScores, ScoreArray, Scorer, as_scorer
-from unsample.evidence import check_ties, rank_with_ties, tie_seed
+from unsample.counts import check_ties, rank_with_ties, runs_of
+from unsample.scoring._candidates import Candidates, Excluded
+from unsample.scoring._scorers import FactorScores, ItemItemScores, ScoreArray, Scorer, as_scorer
 
 #: A word holds eight comparisons. A byte counts to 255, so this many words may be added at once.
 _WORD, _WORDS_AT_ONCE = 8, 255
@@ -27,9 +28,12 @@ _WORD, _WORDS_AT_ONCE = 8, 255
 _ROWS, _COLUMNS = 256, _WORD * _WORDS_AT_ONCE
 #: Scores of a block of whole rows: 8 MB of float32.
 _BLOCK = 1 << 21
-#: The fewest users in a block: reading the item factors for fewer rows takes too long.
-_FEWEST_ROWS = 16
-#: A slice of the targets; of each, how many items beat it, how many others tie, and its own score.
+#: A block has at least this many users: reading the item factors for fewer takes too long.
+_MIN_ROWS = 16
+#: The number formats to which factors may be rounded on a device.
+PRECISIONS = ("float32", "bfloat16")
+#: A slice of the targets, and for each target how many items beat it, how many others tie, and its
+#: own score.
 Counted: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray]"
 
 
@@ -56,19 +60,33 @@ def exact_ranks(
 ) -> FullRanks:
     """Rank each target among all candidates of its user; arguments are those of `evaluate`.
 
-    A target is a candidate even if it is excluded. ``ties`` may be ``"realistic"`` too.
+    The ranks are those of ``evaluate(design="exact")``: targets of one user have different ranks,
+    unless ``ties`` is ``"realistic"``, which is allowed here too. A target is a candidate even if
+    it is excluded.
 
     >>> table = np.array([[0.9, 0.1, 0.5], [0.2, 0.2, 0.2]])
     >>> exact_ranks(table, ([0, 1], [2, 0]), items=3, ties="realistic").ranks
     array([2., 2.])
     """
-    rule, seed = check_ties(ties), tie_seed(rng)
-    candidates = Candidates.check(targets, items, exclude)
+    rule, given = check_ties(ties), Candidates.check(targets, items, exclude)
+    candidates, again = given.distinct()
     better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
-    for place, *counts, _ in count_all(as_scorer(scorer, items), candidates):
-        better[place], equal[place] = counts
-    ranks = rank_with_ties(better, equal, rule, seed, candidates.users, candidates.targets)
-    return FullRanks(ranks, candidates.others + 1, equal)
+    scores = np.empty(len(candidates))
+    for part, *counts in count_all(as_scorer(scorer, items), candidates):
+        better[part], equal[part], scores[part] = counts
+    # An excluded target is in no other list than its own.
+    alone = -1 - np.arange(len(candidates))
+    lists = np.where(candidates.listed, alone, candidates.users)
+    ranks = rank_with_ties(
+        better,
+        equal,
+        rule,
+        rng,
+        candidates.users,
+        candidates.targets,
+        runs=runs_of(lists, scores),
+    )
+    return FullRanks(ranks[again], given.others + 1, equal[again])
 
 
 def count_all(
@@ -77,7 +95,8 @@ def count_all(
     """Compare targets with all their candidates."""
     if device is not None and isinstance(scorer, FactorScores):
         # Imported here, because torch takes long to import.
-        from unsample.designs._cuda import count_on_device
+        with ONCE:
+            from unsample.scoring._cuda import count_on_device
 
         return count_on_device(scorer, candidates, device, precision)
     if isinstance(scorer, FactorScores) and _can_tile(scorer.user_factors, scorer.item_factors):
@@ -102,29 +121,29 @@ def _count_tiles(scorer: FactorScores, candidates: Candidates) -> Iterator[Count
     edges = np.linspace(0, candidates.items, tiles + 1).astype(np.int64)
 
     def count(job: tuple[slice, Candidates]) -> Counted:
-        place, part = job
+        targets, part = job
         better, equal, own, again = _multiply(scorer.user_factors, scorer.item_factors, part, edges)
         for at, *counts in count_rows(scorer, part.take(again)):
             better[again[at]], equal[again[at]], own[again[at]] = counts
-        return place, better, equal, own
+        return targets, better, equal, own
 
     yield from _on_all_cores(count, candidates, _ROWS)
 
 
 def count_rows(scorer: Scorer, candidates: Candidates) -> Iterator[Counted]:
     """Compare targets with whole rows of scores."""
-    rows = max(_FEWEST_ROWS, _BLOCK // candidates.items)
+    rows = max(_MIN_ROWS, _BLOCK // candidates.items)
 
     def count(job: tuple[slice, Candidates]) -> Counted:
-        place, part = job
+        targets, part = job
         scores = scorer.rows(part.users, part.items)
         own = scores[np.arange(len(part)), part.targets]
         better, not_worse = _compare(part, own, 0, scores, _room(scores.shape))
-        return place, better, not_worse - better - 1, own
+        return targets, better, not_worse - better - 1, own
 
     if isinstance(scorer, ItemItemScores):
         yield from _on_all_cores(count, candidates, rows)
-    else:  # a function of others may not bear several threads
+    else:  # a user's function may not be safe for several threads
         yield from map(count, candidates.parts(rows))
 
 
@@ -140,9 +159,9 @@ def _on_all_cores(
 def _multiply(
     left: ScoreArray, right: ScoreArray, part: Candidates, edges: IntArray
 ) -> tuple[IntArray, IntArray, ScoreArray, IntArray]:
-    """Return how many items beat each target, how many tie, its own score, and some targets.
+    """Return how many items beat each target, how many tie, its own score, and moved targets.
 
-    These have another score in their tile, because a product was rounded differently.
+    A moved target has another score in its tile, because a product was rounded differently.
     """
     users, row_of = np.unique(part.users, return_inverse=True)
     if len(users) == len(part):  # nobody comes twice: rows as the targets come

@@ -1,4 +1,4 @@
-"""What scores items: one contract for costly scorers, one for those whose whole rows are cheap.
+"""Scorers: one contract where each score is costly, and one where whole rows are cheap.
 
 * **Costly**: ``scorer(users, items) -> scores``, three vectors of one length. A function, or a
   ``torch.nn.Module``.
@@ -60,7 +60,7 @@ class Scorer(ABC):
 
     def rows(self, users: IntArray, items: int) -> ScoreArray:
         """Return the checked scores of all items; each user is asked for once."""
-        distinct, place = np.unique(users, return_inverse=True)
+        distinct, index = np.unique(users, return_inverse=True)
         asked = distinct if len(distinct) < len(users) else users
         found = self._rows(asked, items)
         if found.shape != (len(asked), items):
@@ -69,18 +69,18 @@ class Scorer(ABC):
                 f"of {len(asked)} users and a column for each item, got shape {found.shape}"
             )
         scores = _checked(found, asked)
-        return scores[place] if asked is distinct else scores
+        return scores[index] if asked is distinct else scores
 
     def _pairs(self, users: IntArray, items: IntArray) -> npt.NDArray[Any]:
         """Return the score of each pair, from whole rows of a few users at a time."""
-        distinct, place = np.unique(users, return_inverse=True)
+        distinct, index = np.unique(users, return_inverse=True)
         scores: npt.NDArray[Any] = np.empty(len(users))
         for start in range(0, len(distinct), _ROWS):
-            here = np.flatnonzero((place >= start) & (place < start + _ROWS))
+            here = np.flatnonzero((index >= start) & (index < start + _ROWS))
             table = self._rows(distinct[start : start + _ROWS], int(items.max()) + 1)
             if scores.dtype != table.dtype:
                 scores = scores.astype(table.dtype)
-            scores[here] = table[place[here] - start, items[here]]
+            scores[here] = table[index[here] - start, items[here]]
         return scores
 
     @abstractmethod
@@ -260,8 +260,6 @@ def as_scorer(scorer: Any, items: int) -> Scorer:
 def _recognised(scorer: Any) -> Scorer:
     from scipy.sparse import issparse
 
-    if callable(getattr(scorer, "scorer", None)):  # a recommender that knows its cheapest form
-        scorer = scorer.scorer()
     if isinstance(scorer, Scorer):
         return scorer
     if isinstance(scorer, tuple | list):

@@ -1,4 +1,4 @@
-"""Tables of ranks or scores to evidence, by one query, whatever holds the rows.
+"""Count tables of ranks or scores, by one query, whatever holds the rows.
 
 A table is a file (CSV, TSV, JSON lines, Parquet, NPZ), standard input, a folder, a pattern or a
 list of files, a frame of pandas, Polars, PyArrow, DuckDB or Spark, or a mapping of arrays. The same
@@ -14,13 +14,22 @@ Two kinds of rows are understood:
 
 Further columns: ``user`` (whose target it is: metrics are those of users, and errors count them),
 ``sampled`` and ``items`` (the design of the row, where designs differ). All targets of a user's
-scored rows stand in one list, and are compared with the user's other items. ``run`` tells trained
-copies of a model apart where models are compared. A text file without a header holds one rank a
-line. Files that `RankCounts.save` wrote, and tables of counts that the query of `sql` gave, are
-recognised too.
+scored rows stand in one list, and are compared with the user's other items. Where models are
+compared, ``run`` names the training run of a model. A text file without a header holds one rank in
+each line. Files that `RankCounts.save` wrote are recognised too, and so are tables of counts that
+the query of `sql` gave.
 """
 
-from unsample.tables._layout import MODEL, ROWS, RUN_OF, Asked, Read
+from unsample.tables._keys import (
+    is_key,
+)
+from unsample.tables._layout import (
+    MODEL,
+    ROWS,
+    RUN_OF,
+    Asked,
+    Read,
+)
 from unsample.tables._read import (
     read_counts,
     read_data_sets,
@@ -28,9 +37,17 @@ from unsample.tables._read import (
     read_models,
     read_pairs,
     read_targets,
+    sql_of_files,
 )
-from unsample.tables._sources import is_table
-from unsample.tables._sql import sql
+from unsample.tables._sources import (
+    is_table,
+)
+from unsample.tables._sql import (
+    sql,
+)
+from unsample.tables._text_cells import (
+    read_cells,
+)
 
 __all__ = [
     "MODEL",
@@ -38,7 +55,9 @@ __all__ = [
     "RUN_OF",
     "Asked",
     "Read",
+    "is_key",
     "is_table",
+    "read_cells",
     "read_counts",
     "read_data_sets",
     "read_full_ranks",
@@ -46,4 +65,5 @@ __all__ = [
     "read_pairs",
     "read_targets",
     "sql",
+    "sql_of_files",
 ]

@@ -1,4 +1,4 @@
-"""Tables of counts, as the query gives them, made into evidence."""
+"""Make counts from tables of counts, as the query gives them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unsample.counts import PAIR_KEYS, ModelCounts, PairCounts, RankCounts, pair_keys
 from unsample.errors import InputError
-from unsample.evidence import PAIR_KEYS, ModelCounts, PairCounts, RankCounts, pair_keys
 from unsample.tables._layout import Asked, Columns
 from unsample.tables._sql import CELL
 
@@ -52,10 +52,10 @@ def of_table(table: Columns, asked: Asked) -> ModelCounts:
             single = PairCounts.of_cells(pair_keys(alone), pair_keys(alone), alone["count"])
             clusters = PairCounts.merge([clusters, single])
         if asked.filtered:
-            mine |= dict.fromkeys(("relevant", "place"), np.ones_like(mine["low"]))
-        how: dict[str, Any] = {"replacement": asked.replacement, "users": users}
+            mine |= dict.fromkeys(("relevant", "position"), np.ones_like(mine["low"]))
+        how: dict[str, Any] = {"replacement": asked.negatives.replacement, "users": users}
         found[name] = RankCounts(**mine, **how, clusters=clusters)
-    return ModelCounts(found, pairs)
+    return ModelCounts(found, pairs).rounded()
 
 
 def _cells(table: Columns) -> npt.NDArray[np.bool_]:

@@ -1,17 +1,22 @@
-"""The engines that hold tables, DuckDB and Spark: both answer queries, and keep results."""
+"""The engines that hold tables, DuckDB and Spark: both answer queries, and keep results.
+
+No value of data is written into a query. The engine gets values as parameters, and the query names
+the parameters. Otherwise data could be read as a part of the query, by rules that differ by engine.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
-import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from unsample._checks import import_extra
-from unsample.tables._layout import Columns
+from unsample._files import temporary_folder
+from unsample.tables._layout import Columns, as_names
 from unsample.tables._sql import DIALECTS
 
 
@@ -21,8 +26,8 @@ class DuckDB:
     dialect = DIALECTS["duckdb"]
 
     def __init__(self, stack: ExitStack) -> None:
-        duckdb = import_extra("duckdb", extra="all", purpose="reading tables")
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="unsample-"))
+        duckdb = import_extra("duckdb", extra="", purpose="reading tables")
+        folder = stack.enter_context(temporary_folder())
         config = {
             "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2,
             "memory_limit": "2GB",
@@ -44,7 +49,7 @@ class DuckDB:
     def ask(self, query: str) -> Columns:
         """Return the columns of a query's result."""
         found = self.connection.execute(query).fetchnumpy()
-        return {name: _with_nulls(each) for name, each in found.items()}
+        return {name: with_nulls(each) for name, each in found.items()}
 
     def keep(self, query: str) -> str:
         """Store a query's result, and return its name."""
@@ -55,8 +60,16 @@ class DuckDB:
     def register(self, rows: Any) -> str:
         """Let queries read a frame or arrays, and return their name."""
         name = f"frame_{next(self.number)}"
+        if isinstance(rows, Mapping):
+            rows = {key: _as_engine_takes(values) for key, values in rows.items()}
         self.connection.register(name, rows)
         return name
+
+    def bind(self, value: str | list[str]) -> str:
+        """Let queries use a value, and return what stands for it."""
+        name = f"value_{next(self.number)}"
+        self.connection.execute(f"SET VARIABLE {name} = $1", [value])
+        return f"getvariable('{name}')"
 
     def kinds(self, rows: str) -> dict[str, str]:
         """Return what kind of values each column of some rows holds."""
@@ -71,22 +84,50 @@ class Spark:
 
     def __init__(self, session: Any) -> None:
         self.session = session
+        self.values: dict[str, str] = {}
 
     def ask(self, query: str) -> Columns:
         """Return the columns of a query's result."""
-        found = self.session.sql(query)
+        found = self.session.sql(query, args=self.values)
         rows = found.collect()
         return {
-            name: np.array([row[place] for row in rows], dtype=object)
-            for place, name in enumerate(found.columns)
+            name: np.array([row[column] for row in rows], dtype=object)
+            for column, name in enumerate(found.columns)
         }
 
     def keep(self, query: str) -> str:
         """Return what stands for a query's result."""
         return f"({query}) AS kept"
 
+    def bind(self, value: str) -> str:
+        """Let queries use a value, and return what stands for it."""
+        name = f"value_{len(self.values)}"
+        self.values[name] = value
+        return f":{name}"
 
-def _with_nulls(values: Any) -> Any:
+
+def _as_engine_takes(values: Any) -> Any:
+    """Return an array as DuckDB registers it quickly, and gives it back without pandas.
+
+    Of numpy's text it makes an enumeration, which only pandas could hold, or it takes none. Of
+    objects it looks at some, and fails at the first text among numbers. Numbers must be in the
+    order of bytes of this machine, and dates in units that it knows.
+    """
+    kind = values.dtype.kind
+    if kind == "S":
+        return np.char.decode(values, "utf-8").astype(object)
+    if kind in "UT":
+        return values.astype(object)
+    if kind == "O":
+        is_text = {issubclass(each, str) for each in {*map(type, values.tolist())} - {type(None)}}
+        return as_names(values).astype(object) if len(is_text) > 1 else values
+    if kind == "M":
+        return values.astype("datetime64[us]")
+    return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+
+
+def with_nulls(values: Any) -> Any:
+    """Return an array in which what a mask hides is nothing."""
     if not np.ma.is_masked(values):
         return np.asarray(values)
     return np.where(np.ma.getmaskarray(values), None, values.data.astype(object))

@@ -1,11 +1,10 @@
-"""Which column means what, what it must hold, and the words for what is wrong."""
+"""The role of each column, the rule for its values, and the messages where a value breaks it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -16,14 +15,17 @@ from unsample._checks import (
     FloatArray,
     IntArray,
     Seed,
+    as_rng,
+    as_seed,
     as_text_array,
     check_choice,
     check_integer,
     suggest,
 )  # fmt: skip
-from unsample._gone import gone
-from unsample.errors import DesignError, FileError, GoneError, InputError, RankError, ScoreError
-from unsample.evidence import NEGATIVES, check_ties, rank_hint, tie_seed
+from unsample._threads import cached_property
+from unsample.counts import USUAL, Negatives, check_ties, rank_hint
+from unsample.errors import DesignError, FileError, InputError, RankError, ScoreError
+from unsample.sampling import refuse_overdrawn
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
 #: Kind of rows -> the columns it needs, and those it may have. A reader asks for the last two.
@@ -51,8 +53,8 @@ _FILL = "fill in or drop such rows"
 class Read:
     """How a table is read.
 
-    ``columns`` names columns that are called otherwise, such as ``{"rank": "position"}``; ``rows``
-    says what a row holds (``"ranks"`` or ``"scores"``) where the columns would allow both; ``ties``
+    ``columns`` names columns that have other names, such as ``{"rank": "position"}``; ``rows``
+    says what a row holds (``"ranks"`` or ``"scores"``) where the columns allow both; ``ties``
     and ``rng`` are the tie rule and its seed, for scores.
     """
 
@@ -60,6 +62,20 @@ class Read:
     rows: str | None = None
     ties: str = "random"
     rng: Seed = 0
+
+    def __post_init__(self) -> None:
+        named = self.columns
+        if named is not None and not (
+            isinstance(named, Mapping)
+            and all(isinstance(each, str) for pair in named.items() for each in pair)
+        ):
+            raise InputError(
+                f"columns must be a dict of names, got {named!r}; such as {{'rank': 'position'}}"
+            )
+        if self.rows is not None:
+            check_choice("rows", self.rows, ROWS)
+        check_ties(self.ties, whole=True)
+        as_rng(self.rng)
 
 
 @dataclass(frozen=True)
@@ -72,39 +88,46 @@ class Asked:
     read: Read = Read()
     #: A column to group by, such as ``model``.
     by: str | None = None
-    #: Whether the same item may be sampled twice for a target.
-    replacement: bool = True
     #: Whether other relevant items of a user were left out, so that metrics are those of targets.
     filtered: bool = False
-    #: ``"shared"`` where all targets were ranked against one pool of items. Scored rows with a
-    #: column ``item`` tell which item beats which target.
-    negatives: str = "own"
-    #: Whether a column ``run`` tells runs of a model apart, if there is one: names of models then
-    #: end in `RUN_OF` and the name of the run.
+    #: How items were drawn. Where targets share them, scored rows with a column ``item`` tell which
+    #: item beats which target.
+    negatives: Negatives = USUAL
+    #: Whether a column ``run``, if there is one, names runs of a model. Then names of models end in
+    #: `RUN_OF` and the name of the run.
     runs: bool = False
     #: The kind of rows, where a reader asks for it.
     kind: str | None = None
+    #: A column whose values are data sets, which are read one by one.
+    across: str | None = None
 
     def __post_init__(self) -> None:
-        check_choice("negatives", self.negatives, NEGATIVES)
-        check_ties(self.read.ties, whole=True)
-        _ = self.given
+        if {"items", "sampled"} <= self.given.keys():
+            refuse_overdrawn(**self.given)
 
     @cached_property
     def given(self) -> dict[str, int]:
         """Return the numbers that hold for all rows."""
         return {
             name: check_integer(
-                name, value, minimum=least, maximum=LARGEST_CATALOGUE, error=DesignError
+                name, value, minimum=minimum, maximum=LARGEST_CATALOGUE, error=DesignError
             )
-            for name, value, least in (("items", self.items, 2), ("sampled", self.sampled, 1))
+            for name, value, minimum in (("items", self.items, 2), ("sampled", self.sampled, 1))
             if value is not None
         }
 
     @cached_property
     def seed(self) -> int:
         """Return the number by which ties are broken."""
-        return tie_seed(self.read.rng)
+        return as_seed(self.read.rng)
+
+
+#: Columns that would give rows a weight. They are refused, with what to do instead.
+_WEIGHING = {
+    "weight": "all users count the same; estimate groups of users apart, and average their values",
+    "count": "use RankCounts.from_ranks(ranks, count=...), or drop the column if it does not say "
+    "how many targets a row stands for",
+}
 
 
 @dataclass(frozen=True)
@@ -132,9 +155,7 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
     """Choose the columns of ``source`` by their names, and those that are asked for."""
     named, rows = asked.read.columns or {}, asked.kind
     if asked.read.rows:
-        if sentence := gone(f"rows={asked.read.rows!r}"):
-            raise GoneError(sentence)
-        rows = check_choice("rows", asked.read.rows, ROWS)
+        rows = asked.read.rows
 
     def refuse(column: str) -> NoReturn:
         near = hint or suggest(column, map(str, present))
@@ -155,10 +176,11 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
             )
         meant = [column for kind, column in columns.items() if column != telling[kind]]
         rows = found[0] if found else refuse([*meant, "rank"][0])
-    for column in ("weight", "count"):
-        # They used to be read: without them the numbers would silently be others.
+    for column, instead in _WEIGHING.items():
         if asked.kind is None and column in present and column not in named.values():
-            raise GoneError(gone(f"columns={column!r}"))
+            raise InputError(
+                f"{source} must have a row for each target, got a column {column!r}; {instead}"
+            )
     needed, optional = COLUMNS[rows]
     optional += ("run",) if asked.runs else ()
     for role in named:
@@ -186,8 +208,8 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
 def checked(raw: Columns, times: IntArray, layout: Layout, source: str) -> Columns:
     """Return numbers as floats and names as text, and refuse a bad value.
 
-    ``raw`` are the distinct rows of a table as any engine gives them: numbers, or text, of which
-    only what is written as a number is taken for one; ``times`` is how often each of them occurs.
+    ``raw`` are the distinct rows of a table as any engine gives them, numbers or text. Text counts
+    as a number only if it is written as one. ``times`` is how often each row occurs.
     """
     columns: Columns = {
         role: as_names(values) if layout.is_name(role) else _numbers(role, values)
@@ -201,7 +223,7 @@ def checked(raw: Columns, times: IntArray, layout: Layout, source: str) -> Colum
             if values.dtype.kind == "U":
                 good = values != ""
             else:
-                good = (values >= rule.low) & (values <= rule.most)
+                good = (values >= rule.low) & (values <= rule.high)
                 good &= (values % 1 == 0) | (not rule.whole)
         if not good.all():
             bad = np.flatnonzero(~good)
@@ -213,13 +235,13 @@ def checked(raw: Columns, times: IntArray, layout: Layout, source: str) -> Colum
 
 
 class _Rule(NamedTuple):
-    """What a column must hold: numbers from ``low`` to ``most``, or names."""
+    """What a column must hold: numbers from ``low`` to ``high``, or names."""
 
     text: str
     error: type[InputError] = InputError
     hint: str = ""
     low: float = -np.inf
-    most: Any = np.inf
+    high: Any = np.inf
     whole: bool = True
 
 
@@ -227,15 +249,15 @@ def _rules(layout: Layout, columns: Columns) -> dict[str, _Rule]:
     """Return what the columns must hold; limits may depend on other columns."""
     given, largest = layout.asked.given, LARGEST_CATALOGUE
     sampled: Any = given.get("sampled", columns.get("sampled", largest))
-    most = f"{sampled + 1} (sampled + 1)" if "sampled" in given else "sampled + 1"
+    largest_rank = f"{sampled + 1} (sampled + 1)" if "sampled" in given else "sampled + 1"
     diverged = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
     numbered = "items are numbered from 0; subtract 1 if yours start at 1"
     grades = "drop rows of 0; grades count in full rankings (use unsample.exact)"
     last = given.get("items", largest) - 1
     rules = {
-        "target": _Rule("true or false (or 1 and 0)", low=0, most=1),
+        "target": _Rule("true or false (or 1 and 0)", low=0, high=1),
         "score": _Rule("numbers", ScoreError, diverged, whole=False),
-        "rank": _Rule(f"whole numbers from 1 to {most}", RankError, "", 1, sampled + 1),
+        "rank": _Rule(f"whole numbers from 1 to {largest_rank}", RankError, "", 1, sampled + 1),
         "relevance": _Rule("1 where ranks are sampled", InputError, grades, 1, 1),
     }
     if layout.rows == "full ranks":
@@ -254,7 +276,7 @@ def _rules(layout: Layout, columns: Columns) -> dict[str, _Rule]:
 def _complaint(
     rule: _Rule, role: str, layout: Layout, value: Any, source: str, often: int
 ) -> InputError:
-    """Return the error about a value: a word in place of a number, or a wrong number."""
+    """Return the error about a value: a word instead of a number, or a wrong number."""
     text, error, hint = rule[:3]
     if not layout.is_name(role) and isinstance(value, str | bool | np.bool_):
         if re.fullmatch(rf"{NUMBER}|(?i:nan)|\s*", str(value)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import glob
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from unsample.errors import DesignError, InputError, UnsampleWarning
-from unsample.evidence import ItemCounts, ModelCounts, Targets, numbered
-from unsample.tables._counts import is_complete, of_table
+from unsample._files import find_files
+from unsample.counts import ItemCounts, ModelCounts, Targets, check_agrees, numbered
+from unsample.errors import DesignError, InputError
+from unsample.tables._counted_tables import is_complete, of_table
+from unsample.tables._keys import check_keys, is_key
 from unsample.tables._layout import (
     MODEL,
     ROLES,
@@ -25,12 +27,13 @@ from unsample.tables._layout import (
     checked,
     find_layout,
 )
-from unsample.tables._sources import SOURCE_MODEL, Table, opened
-from unsample.tables._sql import COUNTS, DESIGN, Query, quoted
-from unsample.tables._targets import counts_of, targets_of
+from unsample.tables._sources import SOURCE_MODEL, OpenedTable, opened
+from unsample.tables._sql import COUNTS, DESIGN, Query, printed
+from unsample.tables._target_rows import counts_of, targets_of
+from unsample.tables._text import DELIMITERS, as_text
 
 #: More models than this are not counted side by side in one row a user.
-_MOST_COLUMNS = 8
+_MAX_COLUMNS = 8
 
 
 def read_counts(source: Any, asked: Asked, *, pair: bool = False) -> ModelCounts:
@@ -77,13 +80,19 @@ def read_models(sources: Mapping[str, Any], asked: Asked) -> ModelCounts | dict[
 
 def read_data_sets(source: Any, asked: Asked, *, across: str) -> dict[str, ModelCounts]:
     """Count the models of a table for each value of the column ``across``, sorted."""
-    with _opened({"": source}, asked, across) as table:
+    asked = replace(asked, across=across)
+    with _opened({"": source}, asked) as table:
         if _counted_before(table, asked) is not None:
             raise InputError("across must be a column of ranks, got a table of counts")
-        whole = _Reading.of(table, replace(asked, by=across, runs=False))
+        named = {role: name for role, name in (asked.read.columns or {}).items() if role != "run"}
+        read = replace(asked.read, columns=named)
+        whole = _Reading.of(table, replace(asked, by=across, runs=False, read=read))
+        layout = find_layout(list(table.kinds), table.name, asked, table.hint)
+        check_keys(table, layout)
         column, found = whole.query.value("model"), {}
         for name in np.unique(whole.rows["model"]).tolist():
-            some = f"(SELECT * FROM {table.rows} WHERE {column} = {quoted(name)}) AS t"
+            same = f"{column} = {table.engine.bind(name)}"
+            some = f"(SELECT * FROM {table.rows} WHERE {same}) AS t"
             found[name] = _Reading.of(replace(table, rows=some), asked).counts(pair=True)
         return found
 
@@ -97,7 +106,7 @@ def read_targets(source: Any, asked: Asked) -> Targets:
 def read_full_ranks(source: Any, *, items: Any = None) -> Targets:
     """Read ranks in the full catalogue: columns ``rank``, ``user``, ``items``, ``relevance``.
 
-    What the ranks must be is left to `unsample.exact`.
+    `unsample.exact` checks the ranks.
     """
     asked = Asked(items, kind="full ranks")
     with _opened({"": source}, asked) as table:
@@ -116,47 +125,126 @@ def read_pairs(source: Any, *, items: int, columns: Mapping[str, str] | None = N
     return {**rows, "item": rows["item"].astype(np.int64)}
 
 
+def sql_of_files(source: str, asked: Asked, *, pair: bool, dialect: str) -> str:
+    """Return the query that counts a file, or those of a pattern, in an engine.
+
+    Their columns are known, so the errors and warnings are those of the direct call.
+    """
+    with _opened({"": source}, asked) as table:
+        present = list(table.kinds)
+        check_keys(table, find_layout(present, table.name, asked, table.hint))
+        # DuckDB reads the files itself; other engines have a table of this name.
+        name, text = source, dialect == "duckdb" and table.format in DELIMITERS
+        if dialect == "duckdb":
+            name = _read_by_duckdb(source, table)
+    return printed(asked, present, pair=pair, dialect=dialect, table=name, text=text)
+
+
+def _read_by_duckdb(source: str, table: OpenedTable) -> str:
+    """Return how DuckDB reads the files that a direct call reads, and no others.
+
+    In its patterns, which the names of files are too, `*` stands for hidden files as well.
+    """
+    files = [str(file) for file in find_files(source)]
+    if files == [source]:
+        listed = _quoted(glob.escape(source))
+    elif {*table.engine.ask(f"SELECT file FROM GLOB({_quoted(source)})")["file"]} == {*files}:
+        listed = _quoted(source)
+    else:
+        listed = f"[{', '.join(_quoted(glob.escape(file)) for file in files)}]"
+    if table.format in DELIMITERS:
+        return as_text(listed, DELIMITERS[table.format])
+    several = f"read_{table.format}({listed}, union_by_name = true)"
+    return several if listed.startswith("[") else listed
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
 # -- what is read ----------------------------------------------------------------------------------
 
 
 @contextmanager
-def _opened(sources: Mapping[str, Any], asked: Asked, *more: str) -> Iterator[Table]:
+def _opened(sources: Mapping[str, Any], asked: Asked) -> Iterator[OpenedTable]:
     """Give the columns of sources that may be asked for, as one table."""
-    named = [*(asked.read.columns or {}).values(), *([asked.by] if asked.by else [])]
-    wanted = (*ROLES, MODEL, "run", "weight", *COUNTS, *named, *more)
-    with opened(sources, wanted) as table:
+    named = {*(asked.read.columns or {}).values(), asked.by, asked.across}
+    known = {*ROLES, "weight", *COUNTS, *named}
+    with opened(sources, lambda column: column in known or is_key(str(column))) as table:
         yield table
 
 
-def _counted_before(table: Table, asked: Asked) -> ModelCounts | None:
-    """Return counts that were saved, or that the query of `sql` made."""
+def _counted_before(table: OpenedTable, asked: Asked) -> ModelCounts | None:
+    """Return counts that were saved, or that the query of `sql` made.
+
+    The arguments must agree with the counts.
+    """
     if table.saved is not None:
         found = ModelCounts.from_arrays(table.saved, table.name)
-        told = asked.given or asked.read.columns or asked.read.rows
-        if told or (asked.by and list(found) == [""]):
-            raise InputError(
-                f"by, items, sampled and read must be left out with {table.name}, which holds "
-                "saved counts and so knows its designs"
-            )
-        return found
-    if not {*COUNTS} <= {*table.kinds}:
+    elif {*COUNTS} <= {*table.kinds}:
+        found = _of_query(table, asked)
+    else:
         return None
+    for name, value in (("columns", asked.read.columns), ("rows", asked.read.rows)):
+        if value:
+            raise InputError(
+                f"{name} must be left out with {table.name}, which holds counts and no rows, got "
+                f"{value!r}"
+            )
+    if asked.by and list(found) == [""]:
+        raise InputError(
+            f"{table.name} must hold the counts of several models to be grouped by "
+            f"{asked.by!r}, got those of one without a name; count the rows by that column"
+        )
+    for name, counts in found.items():
+        check_agrees(
+            f"the counts of {name} in {table.name}" if name else f"the counts in {table.name}",
+            counts,
+            negatives=asked.negatives,
+            **asked.given,
+        )
+    return found
+
+
+def _of_query(table: OpenedTable, asked: Asked) -> ModelCounts:
+    """Return the counts in a table that the query of `sql` gave.
+
+    The table does not say whether an item may be sampled twice, or whether targets share items.
+    """
+    of_counts = replace(asked, by=None, across=None, runs=False, kind="counts")
+    check_keys(table, Layout("counts", {"model": MODEL}, of_counts))
     names = ", ".join(map(table.engine.dialect.name, COUNTS))
-    return of_table(table.engine.ask(f"SELECT {names} FROM {table.rows}"), asked)
+    found = of_table(table.engine.ask(f"SELECT {names} FROM {table.rows}"), asked)
+    return _with_items(found, asked, {})
+
+
+def _with_items(found: ModelCounts, asked: Asked, items: Mapping[str, ItemCounts]) -> ModelCounts:
+    """Return counts with the items that their targets share, where targets share items."""
+    if not asked.negatives.shared:
+        return found
+    models = {
+        name: replace(each, shared=items.get(name) or _without_outcomes(each.sampled))
+        for name, each in found.items()
+    }
+    return ModelCounts(models, found.between)
+
+
+def _without_outcomes(sampled: Any) -> ItemCounts:
+    return ItemCounts.without_outcomes(int(np.max(sampled)))
 
 
 @dataclass
 class _Reading:
-    """A table whose rows were found to be good, and what is asked of it."""
+    """A table whose rows passed all checks, and what is asked of it."""
 
-    table: Table
+    table: OpenedTable
     layout: Layout
     query: Query
     #: The distinct rows; ``times`` is how often each occurs.
     rows: Columns
 
     @classmethod
-    def of(cls, table: Table, asked: Asked) -> _Reading:
+    def of(cls, table: OpenedTable, asked: Asked) -> _Reading:
         """Check the distinct rows of a table."""
         layout = find_layout(list(table.kinds), table.name, asked, table.hint)
         kinds = {role: table.kinds[column] for role, column in layout.columns.items()}
@@ -166,8 +254,8 @@ class _Reading:
         if not len(times):
             raise InputError(f"{table.name} has no rows")
         found = checked(raw, times, layout, table.name)
-        if MODEL in table.kinds and not (asked.by or asked.kind):
-            _notice_models(table)
+        if asked.across is None:  # else the whole table was checked
+            check_keys(table, layout)
         return cls(table, layout, query, _by_run({**found, "times": times}))
 
     @property
@@ -189,12 +277,15 @@ class _Reading:
         """Return the targets of each model, one by one."""
         rows = self._compared() if self.layout.scored else self.single()
         found = targets_of(rows, self.layout)
+        if not self.asked.negatives.shared:
+            return found
         return {
-            name: replace(each, shared=self._shared(each.sampled)) for name, each in found.items()
+            name: replace(each, shared=_without_outcomes(each.sampled))
+            for name, each in found.items()
         }
 
     def counts(self, *, pair: bool) -> ModelCounts:
-        """Return the counts, by the quickest query that tells them; pairs if asked for."""
+        """Return the counts, by the quickest query that gives them; pairs if asked for."""
         items: dict[str, ItemCounts] = {}
         if not self.query.users:
             found = ModelCounts(counts_of(self.rows, self.asked), {})
@@ -205,30 +296,22 @@ class _Reading:
                 found = ModelCounts.of_targets(self.targets(), pair=pair)
             else:
                 found = of_table(table, self.asked)
-                shared = self.asked.negatives == "shared" and "item" in self.layout
+                shared = self.asked.negatives.shared and "item" in self.layout
                 items = self._items() if shared else {}
-        models = {
-            name: replace(each, shared=items.get(name) or self._shared(each.sampled))
-            for name, each in found.items()
-        }
-        return ModelCounts(models, found.between)
-
-    def _shared(self, sampled: Any) -> ItemCounts | None:
-        if self.asked.negatives == "own":
-            return None
-        return ItemCounts.without_outcomes(int(np.max(sampled)))
+        return _with_items(found, self.asked, items)
 
     def _counted(self, pair: bool) -> Columns | None:
         """Return the table of counts; None if the targets are needed one by one."""
         asked, forms = self.asked, list[list[str] | None]([None])
-        # Places among all items follow from ranks one by one, and so do those in lists.
+        # Positions among all items follow from single ranks, and so do positions in lists.
         all_others = asked.given.get("items", 0) - 1
-        full = not asked.replacement and asked.given.get("sampled") == all_others
+        full = not asked.negatives.replacement and asked.given.get("sampled") == all_others
         if full or (self.layout.scored and asked.filtered):
             return None
         if not self.layout.scored and {*DESIGN} <= asked.given.keys():
             models = np.unique(self.rows["model"]).tolist() if "model" in self.rows else [""]
-            forms = [models, None] if len(models) <= _MOST_COLUMNS else forms
+            if len(models) <= _MAX_COLUMNS:
+                forms = [[self.table.engine.bind(name) for name in models], None]
         for side_by_side in forms:
             table = self.table.engine.ask(self.query.counts(pair=pair, models=side_by_side))
             if is_complete(table):
@@ -241,23 +324,23 @@ class _Reading:
         """Store how scored targets compare, and refuse users without a target or other items."""
         if not self.layout.scored or self.query.stored:
             return
-        engine, name, told = self.table.engine, self.table.name, self.asked.given.get("sampled")
+        engine, name, sampled = self.table.engine, self.table.name, self.asked.given.get("sampled")
         parts = self.query.targets()
-        lost = "SELECT who FROM given GROUP BY model, who HAVING MAX(target) = 0 LIMIT 1"
-        for who in engine.ask(self.query.text(lost, parts))["who"]:
+        without_target = "SELECT who FROM given GROUP BY model, who HAVING MAX(target) = 0 LIMIT 1"
+        for who in engine.ask(self.query.text(without_target, parts))["who"]:
             raise InputError(
                 f"each user of {name} must have a target, user {str(who)!r} has none; set "
                 f"{self.layout.columns['target']!r} in the row of the target"
             )
         stored = engine.keep(self.query.text("SELECT * FROM targets", parts))
         self.query = replace(self.query, stored=stored)
-        wrong = f"sampled < 1 OR sampled <> {'sampled' if told is None else told}"
+        wrong = f"sampled < 1 OR sampled <> {'sampled' if sampled is None else sampled}"
         wrong = f"SELECT who, sampled FROM {stored} WHERE {wrong} ORDER BY model, who LIMIT 1"
         found = engine.ask(wrong)
         for who, others in zip(found["who"], found["sampled"], strict=True):
             user = f"user {str(who)!r}"
             raise DesignError(
-                f"sampled is {told} by argument, but {user} of {name} has {others} rows besides "
+                f"sampled is {sampled} by argument, but {user} of {name} has {others} rows besides "
                 "the target's; leave sampled out to take it from the rows"
                 if others
                 else f"each target of {name} must be compared with at least one other item, {user} "
@@ -279,35 +362,23 @@ class _Reading:
         rows, found = self.table.engine.ask(self.query.outcomes()), {}
         for name in np.unique(rows["model"].astype(np.str_)).tolist():
             mine = {key: values[rows["model"] == name] for key, values in rows.items()}
-            item, place = np.unique(mine.pop("item").astype(np.str_), return_inverse=True)
+            item, index = np.unique(mine.pop("item").astype(np.str_), return_inverse=True)
             whole = {key: mine[key].astype(np.int64) for key in mine if key != "model"}
             whole |= {"rank": whole.pop("low"), "count": whole.pop("beaten")}
-            faced = np.bincount(place.reshape(-1), whole.pop("faced"))
+            faced = np.bincount(index.reshape(-1), whole.pop("faced"))
             if (faced == faced[0]).all() and (whole.pop("sampled") == len(item)).all():
                 beaten = whole["count"] > 0
                 kept = {key: values[beaten] for key, values in whole.items()}
                 found[name] = ItemCounts(
-                    len(item), numbered(item)[place.reshape(-1)][beaten], **kept
+                    len(item), numbered(item)[index.reshape(-1)][beaten], **kept
                 )
         return found
 
 
 def _by_run(rows: Columns) -> Columns:
-    """Return rows whose models are told apart by their runs."""
+    """Return rows with the name of the run as a part of the name of the model."""
     if "run" not in rows:
         return rows
     runs = rows.pop("run")
     joined = [RUN_OF.join(pair) for pair in zip(rows["model"], runs, strict=True)]
     return rows | {"model": np.array(joined, dtype=np.str_)}
-
-
-def _notice_models(table: Table) -> None:
-    """Warn of several models that nobody asked to tell apart."""
-    column = table.engine.dialect.name(MODEL)
-    (models,) = table.engine.ask(f"SELECT COUNT(DISTINCT {column}) AS n FROM {table.rows}")["n"]
-    if models > 1:
-        text = (
-            f"column {MODEL!r} of {table.name} has {models} values: the models are pooled as if "
-            f"they were one; to tell them apart, pass by={MODEL!r}"
-        )
-        warnings.warn(text, UnsampleWarning, stacklevel=2)

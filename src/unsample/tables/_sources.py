@@ -1,4 +1,4 @@
-"""What a source stands for: files, frames and arrays in DuckDB, or a table of Spark."""
+"""Open sources as tables: files, frames and arrays in DuckDB, or a table of Spark."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import glob
 import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from unsample._archives import DAMAGED, open_plain, read_arrays
-from unsample._files import find_files, is_file
+from unsample._files import find_files, is_file, temporary_folder
 from unsample.errors import FileError, InputError, UnsampleError
-from unsample.tables._engines import DuckDB, Spark, kind_of
+from unsample.tables._engines import DuckDB, Spark, kind_of, with_nulls
 from unsample.tables._layout import Columns
-from unsample.tables._sql import COUNTS, DIALECTS, quoted
+from unsample.tables._sql import COUNTS, DIALECTS
+from unsample.tables._text import DELIMITERS, Header, check_width, delimited, open_text
 
 #: Ending of a name -> its format; other names (``.txt``) leave it to the content.
 _ENDINGS = {
@@ -29,8 +29,6 @@ _ENDINGS = {
     ".parquet": "parquet", ".pq": "parquet", ".npz": "npz",
 }  # fmt: skip
 _MARKS = {b"PAR1": "parquet", b"PK\x03\x04": "npz", b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
-_SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _BOM = b"\xef\xbb\xbf"
 #: The column that names the model of each of several tables.
 SOURCE_MODEL = "unsample_model"
@@ -39,18 +37,23 @@ _NO_SOURCE = (
     "Polars, PyArrow, DuckDB or PySpark, got {}; pass plain sequences of ranks to unsample.estimate"
 )
 
+#: Whether a column of some name may be asked for.
+Wanted: TypeAlias = Callable[[str], bool]
+
 
 @dataclass(frozen=True)
-class Table:
-    """Rows in an engine: what can stand behind FROM, and the kind of each column."""
+class OpenedTable:
+    """Rows in an engine: what a query has after FROM, and the kind of each column."""
 
     name: str
     engine: DuckDB | Spark
     rows: str
     kinds: Mapping[str, str]
-    #: What a missing column may come from.
+    #: The likely reason why a column is missing.
     hint: str = ""
-    #: Counts that were saved in place of rows.
+    #: The format of files, such as "csv".
+    format: str = ""
+    #: Saved counts, where there are no rows.
     saved: Columns | None = None
 
 
@@ -59,7 +62,20 @@ def is_table(value: object) -> bool:
     paths = value if isinstance(value, list | tuple) and value else [value]
     # The class is asked, because a lazy frame would have to find out to answer.
     frame = any(hasattr(type(value), name) for name in ("columns", "column_names"))
-    return frame or isinstance(value, Mapping) or all(map(_is_path, paths))
+    return (
+        frame or _is_arrow_stream(value) or isinstance(value, Mapping) or all(map(_is_path, paths))
+    )
+
+
+def _is_arrow_stream(value: object) -> bool:
+    """Return whether ``value`` is a `Dataset`, `Scanner` or `RecordBatchReader` of PyArrow.
+
+    It has a schema and no columns, and may give its rows only once.
+    """
+    kind = type(value)
+    has_schema = hasattr(kind, "schema") or hasattr(kind, "projected_schema")
+    has_columns = hasattr(kind, "columns") or hasattr(kind, "column_names")
+    return kind.__module__.startswith("pyarrow.") and has_schema and not has_columns
 
 
 def _is_path(value: object) -> bool:
@@ -67,8 +83,8 @@ def _is_path(value: object) -> bool:
 
 
 @contextmanager
-def opened(sources: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[Table]:
-    """Give the table that sources stand for, of which the columns that are ``wanted`` are read.
+def opened(sources: Mapping[str, Any], wanted: Wanted) -> Iterator[OpenedTable]:
+    """Give the table that sources stand for, of which columns that are ``wanted`` are read.
 
     Several sources are those of models, which a column then names. What cannot be read is refused
     in one line, whenever it is found out.
@@ -112,16 +128,25 @@ def _paths(source: Any) -> list[str]:
     return [os.fspath(path) for path in held] if all(map(_is_path, held)) else []
 
 
-def _table(duck: DuckDB, source: Any, wanted: Sequence[str], stack: ExitStack) -> Table:
+def _table(duck: DuckDB, source: Any, wanted: Wanted, stack: ExitStack) -> OpenedTable:
     if paths := _paths(source):
-        return _of_files(duck, paths, wanted, stack)
+        try:
+            return _of_files(duck, paths, wanted, stack)
+        except FileError as problem:
+            if isinstance(source, str | os.PathLike) or any(map(os.path.exists, paths)):
+                raise
+            raise FileError(
+                f"{problem}; texts in a list are files, and ranks are numbers"
+            ) from None
     if isinstance(source, Mapping):
-        arrays = {str(key): np.asarray(each) for key, each in source.items()}
-        return _of_arrays(duck, "the table", arrays)
+        arrays = {str(key): with_nulls(each) for key, each in source.items()}
+        return _of_arrays(duck, "the table", arrays, wanted)
+    if _is_arrow_stream(source):
+        return _of_arrow_stream(duck, source, wanted)
     return _of_frame(duck, source, wanted)
 
 
-def _together(duck: DuckDB, tables: Mapping[str, Table]) -> Table:
+def _together(duck: DuckDB, tables: Mapping[str, OpenedTable]) -> OpenedTable:
     """Return tables of models as one."""
     if set(tables) == {""}:
         return tables[""]
@@ -133,12 +158,28 @@ def _together(duck: DuckDB, tables: Mapping[str, Table]) -> Table:
             )
     # A column that a table does not have is empty there, and refused like any other empty cell.
     rows = " UNION ALL BY NAME ".join(
-        f"SELECT *, {quoted(model)} AS {SOURCE_MODEL} FROM {table.rows}"
+        f"SELECT *, {duck.bind(model)} AS {SOURCE_MODEL} FROM {table.rows}"
         for model, table in tables.items()
     )
     name = ", ".join(dict.fromkeys(table.name for table in tables.values()))
     hint = next((table.hint for table in tables.values() if table.hint), "")
-    return Table(name, duck, f"({rows}) AS t", duck.kinds(f"({rows})"), hint)
+    kinds = duck.kinds(f"({rows})")
+    _check_kept(name, kinds, [column for table in tables.values() for column in table.kinds])
+    return OpenedTable(name, duck, f"({rows}) AS t", kinds, hint)
+
+
+def _check_kept(name: str, kinds: Collection[str], columns: Iterable[str]) -> None:
+    """Refuse columns that the engine took for others, capital letters being small ones to it.
+
+    It renames one of them, or makes them one, and what is asked for by name would not be there.
+    """
+    folded = {kind.casefold(): kind for kind in kinds}
+    for column in columns:
+        if column not in kinds and column.casefold() in folded:
+            raise FileError(
+                f"{name} has two columns of one name, {folded[column.casefold()]!r} and "
+                f"{column!r}, capital letters being the same as small ones; rename one of them"
+            )
 
 
 def _in_one_line(failure: str) -> str:
@@ -154,7 +195,7 @@ def _in_one_line(failure: str) -> str:
 # -- frames and arrays ---------------------------------------------------------------------------
 
 
-def _of_spark(sources: Mapping[str, Any], stack: ExitStack) -> Table:
+def _of_spark(sources: Mapping[str, Any], stack: ExitStack) -> OpenedTable:
     from pyspark.sql.functions import lit
 
     frame, *others = (
@@ -167,21 +208,40 @@ def _of_spark(sources: Mapping[str, Any], stack: ExitStack) -> Table:
     frame.createOrReplaceTempView(view)
     stack.callback(frame.sparkSession.catalog.dropTempView, view)
     kinds = {column: kind_of(kind) for column, kind in frame.dtypes}
-    return Table("the frame", Spark(frame.sparkSession), view, kinds)
+    return OpenedTable("the frame", Spark(frame.sparkSession), view, kinds)
 
 
-def _of_frame(duck: DuckDB, frame: Any, wanted: Sequence[str]) -> Table:
+def _of_arrow_stream(duck: DuckDB, stream: Any, wanted: Wanted) -> OpenedTable:
+    """Return what DuckDB reads of a stream, kept: it may not give its rows twice."""
+    schema = stream.projected_schema if hasattr(stream, "projected_schema") else stream.schema
+    there = ", ".join(map(duck.dialect.name, _read_of(schema.names, wanted)))
+    rows = duck.keep(f"SELECT {there} FROM {duck.register(stream)}")
+    found = duck.kinds(rows)
+    return OpenedTable(
+        "the table", duck, rows, {name: found.get(name, "") for name in schema.names}
+    )
+
+
+def _read_of(columns: Sequence[Any], wanted: Wanted) -> list[Any]:
+    """Return the columns of a frame that are read; all, where none seems to be wanted."""
+    if len(set(columns)) != len(columns):
+        listed = ", ".join(map(str, columns))
+        raise InputError(f"the frame has two columns of one name: {listed}")
+    return [column for column in columns if wanted(column)] or list(columns)
+
+
+def _of_frame(duck: DuckDB, frame: Any, wanted: Wanted) -> OpenedTable:
     name, lazy = "the frame", hasattr(frame, "collect_schema")
     columns = list(
         frame.collect_schema() if lazy else getattr(frame, "column_names", None) or frame.columns
     )
-    if len(set(columns)) != len(columns):
-        raise InputError(f"{name} has two columns of one name: {', '.join(map(str, columns))}")
-    there = [column for column in columns if column in wanted] or columns
+    there = _read_of(columns, wanted)
     if lazy:
         frame = frame.lazy().select(there).collect(engine="streaming")
     elif hasattr(frame, "iloc"):
         frame = frame[there]
+    elif type(frame).__module__.startswith("pyarrow."):
+        frame = frame.select(there)
     try:
         rows = duck.register(_Stream(frame))
         kinds = duck.kinds(rows)
@@ -189,13 +249,15 @@ def _of_frame(duck: DuckDB, frame: Any, wanted: Sequence[str]) -> Table:
         if not hasattr(frame, "iloc"):
             raise InputError(_NO_SOURCE.format(type(frame).__name__)) from problem
         # Arrow is not there, or takes no columns of several types.
-        return _of_arrays(duck, name, {str(each): frame[each].to_numpy() for each in there})
+        arrays = {str(each): frame[each].to_numpy() for each in there}
+        return _of_arrays(duck, name, arrays, wanted)
+    _check_kept(name, kinds, filter(wanted, map(str, columns)))
     if type(frame).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow"):
         # Others may not give their rows twice at a time.
         quoted_names = ", ".join(map(duck.dialect.name, there))
         rows = duck.keep(f"SELECT {quoted_names} FROM {rows}")
     kinds = {str(column): kinds.get(str(column), "") for column in columns}
-    return Table(name, duck, rows, kinds)
+    return OpenedTable(name, duck, rows, kinds)
 
 
 class _Stream:
@@ -208,10 +270,10 @@ class _Stream:
         return self.frame.__arrow_c_stream__(requested_schema)
 
 
-def _of_arrays(duck: DuckDB, name: str, arrays: Columns) -> Table:
+def _of_arrays(duck: DuckDB, name: str, arrays: Columns, wanted: Wanted) -> OpenedTable:
     """Return arrays as a table; those that `RankCounts.save` wrote are kept as they are."""
     if "format" in arrays:
-        return Table(name, duck, "", {}, saved=arrays)
+        return OpenedTable(name, duck, "", {}, saved=arrays)
     sizes = {values.size for values in arrays.values()} - {1} or {1}
     if len(sizes) > 1 or any(values.ndim > 1 for values in arrays.values()):
         shapes = ", ".join(f"{key} {values.shape}" for key, values in arrays.items())
@@ -222,21 +284,23 @@ def _of_arrays(duck: DuckDB, name: str, arrays: Columns) -> Table:
     (size,) = sizes
     whole = {key: np.broadcast_to(each.reshape(-1), size) for key, each in arrays.items()}
     if size and whole:
-        rows = duck.register({key: np.ascontiguousarray(each) for key, each in whole.items()})
-        return Table(name, duck, rows, duck.kinds(rows))
+        rows = duck.register({key: whole[key] for key in _read_of([*whole], wanted)})
+        kinds = duck.kinds(rows)
+        _check_kept(name, kinds, filter(wanted, whole))
+        return OpenedTable(name, duck, rows, {key: kinds.get(key, "") for key in whole})
     raise InputError(f"{name} has no rows")
 
 
 # -- files ---------------------------------------------------------------------------------------
 
 
-def _of_files(duck: DuckDB, paths: Sequence[str], wanted: Sequence[str], stack: ExitStack) -> Table:
+def _of_files(duck: DuckDB, paths: Sequence[str], wanted: Wanted, stack: ExitStack) -> OpenedTable:
     """Return files as one table."""
     files = [file for path in paths for file in _files_of(path, stack)]
     name = ", ".join(dict.fromkeys(label for _, label in files))
     kinds: dict[str, str] = {}
     #: Files that one call reads: text with one header, or all others.
-    alike: dict[tuple[tuple[str, ...], int], list[str]] = {}
+    alike: dict[Header, list[str]] = {}
     for path, label in files:
         kind = _format_of(path, label)
         kinds[kind] = label
@@ -244,30 +308,40 @@ def _of_files(duck: DuckDB, paths: Sequence[str], wanted: Sequence[str], stack: 
             if len(files) > 1:
                 raise FileError(f"{label} must be read by itself; add up RankCounts")
             with path.open("rb") as stream:
-                return _of_arrays(duck, label, read_arrays(stream, label))
-        header = _header(path, label, kind) if kind in _DELIMITERS else ((), 0)
-        alike.setdefault(header, []).append(quoted(glob.escape(str(path))))
+                arrays = read_arrays(stream, label)
+            if "format" not in arrays:  # counts of many models are many arrays
+                check_width(label, len(arrays))
+            return _of_arrays(duck, label, arrays, wanted)
+        header, readable = Header(), path
+        if kind in DELIMITERS:
+            header, readable = open_text(path, label, DELIMITERS[kind], stack)
+        alike.setdefault(header, []).append(glob.escape(str(readable)))
     if len(kinds) > 1:
         found = " and ".join(f"{file} ({kind})" for kind, file in kinds.items())
         raise FileError(f"{name} must be files of one format, got {found}; name fewer of them")
-    parts, hint = [], ""
-    for (names, skip), places in alike.items():
-        listed = f"[{', '.join(places)}]"
+    parts, hint, columns = [], "", list[str]()
+    for header, patterns in alike.items():
+        listed = duck.bind(patterns)
         if kind == "parquet":  # folders such as ``model=A`` give a column
+            held = duck.ask(f"SELECT DISTINCT name FROM parquet_schema({listed})")
+            columns += held["name"].tolist()
             rows = f"read_parquet({listed}, hive_types_autocast = false, union_by_name = true)"
         elif kind == "json":
             rows = _json_lines(duck, listed, name)
         else:
-            rows, hint = _delimited(listed, names, skip, _DELIMITERS[kind])
+            columns += header.names
+            rows, hint = delimited(listed, header, DELIMITERS[kind])
         parts.append(f"SELECT * FROM {rows}")
     # A column that a file does not have is empty there, and refused like any other empty cell.
     whole = f"({' UNION ALL BY NAME '.join(parts)}) AS t"
     found_kinds = duck.kinds(whole)
+    check_width(name, len(found_kinds))
+    _check_kept(name, found_kinds, filter(wanted, columns))
     if kind != "parquet":  # text takes long to read, and is read once
-        there = [column for column in found_kinds if column in wanted]
+        there = [column for column in found_kinds if wanted(column)]
         if there:
             whole = duck.keep(f"SELECT {', '.join(map(duck.dialect.name, there))} FROM {whole}")
-    return Table(name, duck, whole, found_kinds, hint)
+    return OpenedTable(name, duck, whole, found_kinds, hint, kind)
 
 
 def _files_of(path: str, stack: ExitStack) -> list[tuple[Path, str]]:
@@ -279,16 +353,16 @@ def _files_of(path: str, stack: ExitStack) -> list[tuple[Path, str]]:
         return [(_spooled(sys.stdin.buffer, stack), "standard input")]
     found = []
     for file in find_files(path):
-        place, packed = file, file.suffix.lower() in _MARKS.values()
+        readable, packed = file, file.suffix.lower() in _MARKS.values()
         if packed or not is_file(file):
             with open_plain(file) as stream:
-                place = _spooled(stream, stack, file.with_suffix("").suffix if packed else "")
-        found.append((place, repr(path if is_file(path) else str(file))))
+                readable = _spooled(stream, stack, file.with_suffix("").suffix if packed else "")
+        found.append((readable, repr(path if is_file(path) else str(file))))
     return found
 
 
 def _spooled(stream: Any, stack: ExitStack, suffix: str = "") -> Path:
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="unsample-"))
+    folder = stack.enter_context(temporary_folder())
     path = Path(folder, f"table{suffix}")
     with path.open("wb") as file:
         shutil.copyfileobj(stream, file)
@@ -313,37 +387,6 @@ def _format_of(path: Path, name: str) -> str:
     return kind or ("tsv" if b"\t" in first else "csv")
 
 
-def _header(path: Path, name: str, kind: str) -> tuple[tuple[str, ...], int]:
-    """Return the names of the columns, and how many lines they take.
-
-    A number alone in the first line is a rank, and no name.
-    """
-    with path.open(encoding="utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter=_DELIMITERS[kind], strict=True)
-        names = tuple(cell.strip() for cell in next(filter(None, reader)))
-        skip = reader.line_num
-    if len(set(names)) != len(names):
-        raise FileError(f"{name} has two columns of one name: {', '.join(names)}")
-    alone = len(names) == 1 and names[0].lstrip("-").replace(".", "", 1).isdecimal()
-    return (("rank",), 0) if alone else (names, skip)
-
-
-def _delimited(listed: str, names: Sequence[str], skip: int, mark: str) -> tuple[str, str]:
-    """Read text, all cells as text; and say what seems to separate cells, if it does not."""
-    marks = [shown for mark, shown in _SEPARATORS.items() if mark in names[0]]
-    hint = f"the separator seems to be {marks[0]}; write commas, or tabs in a .tsv" if marks else ""
-    columns = ", ".join(f"'c{n}': 'VARCHAR'" for n in range(len(names)))
-    named = enumerate(map(DIALECTS["duckdb"].name, names))
-    # An empty line is no row.
-    filled = " WHERE c0 IS NOT NULL" if len(names) == 1 else ""
-    return (
-        f"(SELECT {', '.join(f'c{n} AS {column}' for n, column in named)} FROM read_csv("
-        f"{listed}, columns = {{{columns}}}, auto_detect = false, header = false, "
-        f"skip = {skip}, delim = '{mark}', quote = '\"', escape = '\"', "
-        f"nullstr = '', strict_mode = true){filled})"
-    ), hint
-
-
 def _json_lines(duck: DuckDB, listed: str, name: str) -> str:
     """Read an object in each line, all values as text."""
     how = f"{listed}, format = 'newline_delimited'"
@@ -351,5 +394,7 @@ def _json_lines(duck: DuckDB, listed: str, name: str) -> str:
     found = sorted(duck.ask(keys)["key"].tolist())
     if not found:
         raise FileError(f"{name} is empty; a table has an object in every line")
+    check_width(name, len(found))
+    _check_kept(name, {each.casefold(): each for each in found}.values(), found)
     columns = ", ".join(f"{DIALECTS['duckdb'].name(key)}: 'VARCHAR'" for key in found)
     return f"read_json({how}, records = true, columns = {{{columns}}})"

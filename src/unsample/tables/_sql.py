@@ -1,38 +1,46 @@
 """The query that turns a table into counts, for DuckDB, Spark, BigQuery and Snowflake.
 
 It is made of named parts: ``targets`` of scored rows (how many items beat each target, how many tie
-with it), ``ranked``, ``placed`` (how many targets the user has), and the counts of cells and pairs.
+with it), ``ranked``, ``numbered`` (with the number of targets of the user), and the counts of cells
+and pairs. `_sql_templates` has the text of each part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from unsample._checks import check_choice
-from unsample.evidence import PAIR_KEYS, RANK_STEPS, RANKS_ALONE, SIZE_STEPS, SMALL_CATALOGUE
-from unsample.tables._layout import (
-    COLUMNS,
-    NUMBER,
-    ROWS,
-    RUN_OF,
-    Asked,
-    Layout,
-    Read,
-    find_layout,
+from unsample._checks import check_choice, check_flag
+from unsample.counts import (
+    FEW_SIZES,
+    PAIR_KEYS,
+    RANK_STEPS,
+    RANKS_ALONE,
+    SIZE_STEPS,
+    SMALL_CATALOGUE,
+    Negatives,
+    as_negatives,
 )
+from unsample.errors import InputError
+from unsample.tables import _sql_templates as templates
+from unsample.tables._layout import COLUMNS, NUMBER, RUN_OF, Asked, Layout, Read, find_layout
 
 #: The columns of a table of counts: cells, and pairs of cells where ``bin`` is not null.
 DESIGN = ("sampled", "items")
-CELL = (*DESIGN, "low", "high", "relevant", "place")
-COUNTS = ("model", *CELL, "count", "bin", "other_model", *(f"other_{key}" for key in PAIR_KEYS))
+CELL = (*DESIGN, "low", "high", "relevant", "position", "smallest", "largest")
+_OF_PAIRS = ("bin", "other_model", *(f"other_{key}" for key in PAIR_KEYS))
+COUNTS = ("model", *CELL, "count", *_OF_PAIRS)
 _NOT_RUN = "-- Made for {}, and not run there when this was tested: try it on a part first.\n"
+_NO_USERS = (
+    "-- Each row counts as a user of its own. Where users have several rows, name their column: "
+    "columns={'user': ...}, or --column user=...\n"
+)
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How an engine writes what the others write otherwise."""
+    """The syntax of an engine where engines differ."""
 
     quote: str
     text: str = "STRING"
@@ -43,10 +51,20 @@ class Dialect:
     digest: str = ""
     #: Whether a text matches a pattern.
     matches: str = ""
+    #: What replaces a letter in a quoted name. By default a quote is doubled.
+    escapes: Mapping[str, str] = field(default_factory=dict)
+    #: What no name may contain, because the engine replaces it.
+    replaced: str = ""
 
     def name(self, column: str) -> str:
         """Quote the name of a column."""
-        return self.quote + column.replace(self.quote, self.quote * 2) + self.quote
+        if self.replaced and self.replaced in column:
+            raise InputError(
+                f"columns must have names without {self.replaced!r} here, where variables replace "
+                f"it, got {column!r}; rename the column"
+            )
+        escapes = self.escapes or {self.quote: self.quote * 2}
+        return self.quote + "".join(escapes.get(each, each) for each in column) + self.quote
 
 
 DIALECTS = {
@@ -63,6 +81,7 @@ DIALECTS = {
         nan="ISNAN({0})",
         digest="CAST(CONV(LEFT(MD5({0}), 13), 16, 10) AS BIGINT)",
         matches="{0} RLIKE r'^({1})$'",
+        replaced="${",
     ),
     "bigquery": Dialect(
         "`",
@@ -70,6 +89,7 @@ DIALECTS = {
         real="FLOAT64",
         nan="IS_NAN({0})",
         digest="CAST(CONCAT('0x', SUBSTR(TO_HEX(MD5({0})), 1, 13)) AS INT64)",
+        escapes={"\\": "\\\\", "`": "\\`", "\n": "\\n", "\r": "\\r"},
     ),
     "snowflake": Dialect('"', digest="TO_NUMBER(LEFT(MD5({0}), 13), 'XXXXXXXXXXXXX')"),
 }
@@ -86,6 +106,8 @@ class Query:
     table: str
     #: Where an engine has stored ``targets``.
     stored: str = ""
+    #: Whether nobody looks at the rows before: those without a name are given no rank then.
+    unchecked: bool = False
 
     @property
     def asked(self) -> Asked:
@@ -107,14 +129,19 @@ class Query:
         d, kind = self.dialect, self.kinds[role]
         column = d.name(self.layout.columns[role])
         name = self.layout.is_name(role)
-        if role != "score" and not (name and role in ("user", "item")):
-            return self._as(column, "text") if name else column
-        bad, text = f"{column} IS NULL", kind == "text"
-        if text and role == "score":
+        if role in ("model", "run"):
+            # There are few names, and they must be as in the query that counts.
+            text = self.value(role)
+            empty = d.nan.format(column)
+            return f"CASE WHEN {empty} THEN NULL ELSE {text} END" if kind == "real" else text
+        if role != "score" and not name:
+            return column
+        bad, is_text = f"{column} IS NULL", kind == "text"
+        if is_text and role == "score":
             bad += f" OR NOT {d.matches.format(column, NUMBER)}"
         elif kind in ("text", "real"):
-            bad += f" OR {column} = ''" if kind == "text" else f" OR {d.nan.format(column)}"
-        shown, good = (column, "'1'") if text else ("NULL", "1")
+            bad += f" OR {column} = ''" if is_text else f" OR {d.nan.format(column)}"
+        shown, good = (column, "'1'") if is_text else ("NULL", "1")
         return f"CASE WHEN {bad} THEN {shown} ELSE {good} END"
 
     def distinct(self) -> str:
@@ -132,7 +159,7 @@ class Query:
                 return f"CASE WHEN {column} = FLOOR({column}) THEN {whole} ELSE {text} END"
             return text if role in ("model", "run") else column
         if role == "target":
-            # Of numbers and truth values no text need be made, which takes long.
+            # Numbers and truth values are not cast to text, which takes long.
             yes = {"BOOLEAN": column, "whole": f"{column} = 1", "real": f"{column} = 1"}
             true = yes.get(kind, f"LOWER(TRIM({text})) IN ('true', '1', '1.0')")
             return f"CASE WHEN {true} THEN 1 ELSE 0 END"
@@ -144,44 +171,58 @@ class Query:
         return f"SELECT {_listed(chosen)} FROM {self.table}"
 
     def _given(self, *roles: str) -> str:
-        """Return the values of those roles that there are; ``rank`` is a keyword."""
+        """Return the values of the roles that the table has; ``rank`` is a keyword of SQL."""
         kept = {role: self.value(role) for role in roles if role in self.layout}
         if "rank" in kept:
             kept["position"] = kept.pop("rank")
-        kept["model"] = self.value("model") if "model" in self.layout else "''"
+        kept["model"] = self._name("model")
         if "run" in self.layout:
             kept["model"] = f"CONCAT({kept['model']}, '{RUN_OF}', {self.value('run')})"
-        kept["who"] = self.value("user") if "user" in self.layout else "''"
+        kept["who"] = self._name("user")
         return f"SELECT {_listed(kept)} FROM {self.table}"
+
+    def _name(self, role: str) -> str:
+        """Return whose a row is, by which parts of the query are joined; a null would join none."""
+        if role not in self.layout:
+            return "''"
+        name = self.value(role)
+        return f"COALESCE({self._as(name, 'text')}, '')" if self.unchecked else name
+
+    def _if_named(self, rank: str, rows: str = "") -> str:
+        """Return the rank of a row that has a name, where nobody looks at the rows before."""
+        names = {"model": "model", "user": "who"} if self.unchecked else {}
+        named = [f"{rows}{name} <> ''" for role, name in names.items() if role in self.layout]
+        return f"CASE WHEN {' AND '.join(named)} THEN {rank} END" if named else rank
 
     # -- ranks -----------------------------------------------------------------------------------
 
     def ranked(self) -> dict[str, str]:
-        """Return the parts up to ``ranked``: whose each target is, its design, and its rank."""
+        """Return the parts up to ``ranked``: the user of each target, its design, and its rank."""
         if self.layout.scored:
             return self.targets() | {"ranked": self._with_rank(self._rank_of_scores(), "targets")}
         rank = "position"
         if self.kinds["rank"] != "whole":
-            # What is not whole has no rank: whoever reads the counts refuses it.
+            # A number that is not whole gets no rank, and then reading the counts refuses it.
             rank = self._as("CASE WHEN position = FLOOR(position) THEN position END", "whole")
         design = {n: self._as(str(self.asked.given.get(n, n)), "whole") for n in DESIGN}
-        given = f"SELECT model, who, position, {_listed(design)} FROM ({{}}) AS g"
         rows = self._given("rank", *DESIGN)
-        return {"given": given.format(rows), "ranked": self._with_rank(rank, "given")}
+        given = templates.RANKS_GIVEN.format(design=_listed(design), rows=rows)
+        return {"given": given, "ranked": self._with_rank(rank, "given")}
 
     def _with_rank(self, rank: str, rows: str) -> str:
-        found = {"items": self._size(), "low": rank}
-        found |= {"name": "name"} if self.layout.scored else {}
-        return f"SELECT model, who, sampled, {_listed(found)} FROM {rows}"
-
-    def _size(self) -> str:
-        """Return the size of a catalogue, that of a single row on a grid."""
+        columns = {"items": "items", "size": "items", "low": rank}
+        columns |= {"name": "name"} if self.layout.scored else {}
         if "items" in self.asked.given:
-            return "items"
+            return templates.RANKED.format(columns=_listed(columns), rows=rows)
+        columns["items"] = self._size("sizes")
+        return templates.RANKED_WITH_SIZES.format(columns=_listed(columns), rows=rows)
+
+    def _size(self, sizes: str) -> str:
+        """Return the size of a catalogue, on a grid where a model has many different ``sizes``."""
         grid = self._as(f"ROUND(EXP(ROUND(LN(items) * {SIZE_STEPS}) / {SIZE_STEPS}))", "whole")
-        kept = f"items <= {SMALL_CATALOGUE}"
-        if not self.asked.replacement:
-            # All of a catalogue keeps its size, and a part never seems to be all.
+        kept = f"{sizes} <= {FEW_SIZES} OR items <= {SMALL_CATALOGUE}"
+        if not self.asked.negatives.replacement or "sampled" not in self.asked.given:
+            # A sample of all items keeps its size, and a smaller sample never becomes all items.
             grid, kept = f"GREATEST({grid}, sampled + 2)", f"{kept} OR sampled >= items - 1"
         return f"CASE WHEN {kept} THEN items ELSE {grid} END"
 
@@ -189,35 +230,28 @@ class Query:
         """Return the parts that compare each scored target with its user's other items."""
         if self.stored:
             return {"targets": f"SELECT * FROM {self.stored}"}
-        named, keys = "item" in self.layout, ["model", "who"] if "model" in self.layout else ["who"]
-        mine = ", ".join(f"a.{key}" for key in keys)
+        named = "item" in self.layout
+        keys = ["model", "who"] if "model" in self.layout else ["who"]
         same = " AND ".join(f"s.{key} = a.{key}" for key in keys)
-        number = f"ROW_NUMBER() OVER (PARTITION BY {', '.join(keys)} ORDER BY score"
-        number += ", item)" if named else ")"
-        other, marked = "1 - s.target", "given AS s"
-        if named:
-            # A sampled item that is a target of its user is none.
-            other = "CASE WHEN s.target = 0 AND a.item IS NULL THEN 1 ELSE 0 END"
-            aims = f"(SELECT DISTINCT {', '.join(keys)}, item FROM aims) AS a"
-            marked += f" LEFT JOIN {aims} ON {same} AND s.item = a.item"
-        kept = {each: f"MAX(a.{each})" for each in ("items", "item") if each in self.layout}
-        kept |= {"level": "MAX(a.score)", "sampled": "SUM(s.other)"}
-        for name, sign in (("better", ">"), ("tied", "=")):
-            kept[name] = f"SUM(CASE WHEN s.score {sign} a.score THEN s.other ELSE 0 END)"
-        found = {
+        target = ", ".join([*(f"a.{key}" for key in keys), "a.number"])
+        model = "" if "model" in self.layout else "'' AS model, "
+        kept = [f", MAX(a.{name}) AS {name}" for name in ("items", "item") if name in self.layout]
+        columns = {
             "sampled": self._as("sampled", "whole"),
             "items": self._as(str(self.asked.given.get("items", "items")), "whole"),
             "name": "item" if named else self._as("number", "text"),
         }
-        model = "" if "model" in self.layout else "'' AS model, "
+        marked = templates.MARKED_BY_ITEM if named else templates.MARKED
         return {
             "given": self._given("item", "score", "target", "items"),
-            "aims": f"SELECT *, {number} AS number FROM given WHERE target = 1",
-            "marked": f"SELECT s.*, {other} AS other FROM {marked}",
-            # Its own row is among the others' too, so that no target is lost.
-            "compared": f"SELECT {model}{mine}, a.number, {_listed(kept)}\nFROM marked AS s "
-            f"JOIN aims AS a ON {same} GROUP BY {mine}, a.number",
-            "targets": f"SELECT model, who, better, tied, level, {_listed(found)} FROM compared",
+            "aims": templates.AIMS.format(
+                keys=", ".join(keys), order="score, item" if named else "score"
+            ),
+            "marked": marked.format(keys=", ".join(keys), same=same),
+            "compared": templates.COMPARED.format(
+                columns=f"{model}{target}{''.join(kept)}", same=same, target=target
+            ),
+            "targets": templates.TARGETS.format(columns=_listed(columns)),
         }
 
     def _rank_of_scores(self) -> str:
@@ -226,24 +260,18 @@ class Query:
         if ties != "random":
             return self._as("1 + better + tied" if ties == "pessimistic" else "1 + better", "whole")
         who, name = self._as("who", "text"), self._as("name", "text")
-        chance = d.digest.format(f"CONCAT('{self.asked.seed}|', {who}, '|', {name})")
-        place = f"FLOOR({chance} / 4503599627370496e0 * (tied + 1))"
-        return self._as(f"1 + better + CASE WHEN tied = 0 THEN 0 ELSE {place} END", "whole")
+        probability = d.digest.format(f"CONCAT('{self.asked.seed}|', {who}, '|', {name})")
+        position = f"FLOOR({probability} / 4503599627370496e0 * (tied + 1))"
+        return self._as(f"1 + better + CASE WHEN tied = 0 THEN 0 ELSE {position} END", "whole")
 
-    def _placed(self) -> str:
+    def _numbered(self) -> str:
         """Return ranks with the number of their user's targets."""
         if not self.users:
-            return "SELECT *, 1 AS relevant, 1 AS place FROM ranked"
+            return templates.NUMBERED_WITHOUT_USERS.format(low=self._if_named("low"))
         # Targets in one list hold each other for certain, which a query cannot undo.
         low = "CASE WHEN u.relevant = 1 THEN r.low END" if self.layout.scored else "r.low"
-        found = {"low": low, "relevant": "u.relevant"}
-        found["place"] = "CASE WHEN u.relevant = 1 THEN 1 ELSE 0 END"
-        found |= {"name": "r.name"} if self.layout.scored else {}
-        users = "SELECT model, who, COUNT(*) AS relevant FROM ranked GROUP BY model, who"
-        return (
-            f"SELECT r.model, r.who, r.sampled, r.items, {_listed(found)}\nFROM ranked AS r "
-            f"JOIN ({users}) AS u ON r.model = u.model AND r.who = u.who"
-        )
+        name = ", r.name AS name" if self.layout.scored else ""
+        return templates.NUMBERED.format(low=self._if_named(low, "r."), name=name)
 
     # -- counts ----------------------------------------------------------------------------------
 
@@ -255,60 +283,55 @@ class Query:
     def counts(self, *, pair: bool, models: Sequence[str] | None = None) -> str:
         """Return the query for the table of counts, with the pairs of two models if asked for.
 
-        With ``models``, users have one row for all of them, which is quick; the rank is null where
-        a model has two targets of a user.
+        With ``models`` (bound names), each user has one row for all models, which is quick. The
+        rank is null where a model has two targets of a user.
         """
         if models is not None:
             return self._side_by_side(models, pair)
-        parts = self.ranked() | {"placed": self._placed()}
-        cell = "sampled, items, low, low AS high, relevant, place"
-        found = self._cells("model", cell, "COUNT(*)")
-        found += "placed GROUP BY model, sampled, items, low, relevant, place"
+        parts = self.ranked() | {"numbered": self._numbered()}
+        counts = [templates.CELLS.format(**self._constants())]
         if self.users:
-            keys = "who, model, sampled, items, bin, relevant, place"
-            bins = keys.replace("bin", f"{self._bin('low')} AS bin")
-            parts["binned"] = f"SELECT {bins} FROM placed"
-            parts["held"] = f"SELECT {keys}, COUNT(*) AS times FROM binned GROUP BY {keys}"
-            which = "(a.model = b.model AND a.relevant > 1)" + " OR a.model < b.model" * pair
-            first, second = ([f"{side}.{key}" for key in ("model", *PAIR_KEYS)] for side in "ab")
-            found += _AND + self._pairs("SUM(a.times * b.times)", first, second)
-            found += f"held AS a JOIN held AS b ON a.who = b.who AND ({which})\nGROUP BY "
-            found += ", ".join(first + second)
-        return self.text(found, parts)
+            parts["binned"] = templates.BINNED.format(bin=self._bin("low"))
+            parts["user_bins"] = templates.USER_BINS
+            which = "(a.model = b.model AND a.relevant > 1)"
+            which += " OR a.model < b.model" if pair else ""
+            counts.append(templates.PAIRS.format(which=which, **self._constants()))
+        return self.text(_AND.join(counts), parts)
 
     def _side_by_side(self, models: Sequence[str], pair: bool) -> str:
-        """Count by how often users have which ranks of the models."""
-        names = {f"m{n}": quoted(name) for n, name in enumerate(models)}
+        """Count users by their combination of ranks, one rank for each model."""
+        names = {f"m{n}": name for n, name in enumerate(models)}
         ranks = {m: f"MAX(CASE WHEN model = {name} THEN low END)" for m, name in names.items()}
         known = " - ".join(f"CASE WHEN {m} IS NULL THEN 0 ELSE 1 END" for m in names)
-        wide = f"SELECT who, COUNT(*) AS n, {_listed(ranks)} FROM ranked GROUP BY who"
-        joint = f"SELECT {', '.join(names)}, n - {known} AS more, COUNT(*) AS users FROM wide "
-        joint += f"GROUP BY {', '.join(names)}, n"
-        sampled, items = (str(self.asked.given[name]) for name in DESIGN)
-        found = []
-        for m, model in names.items():
-            rank = f"CASE WHEN more = 0 THEN {m} END"
-            cell = dict(zip(CELL, (sampled, items, rank, rank, "1", "1"), strict=True))
-            rows = f"joint WHERE {m} IS NOT NULL GROUP BY {m}, more"
-            found.append(self._cells(model, _listed(cell), "SUM(users)") + rows)
-        for two in combinations(names if pair else (), 2):
-            bins = [self._bin(m) for m in two]
-            sides = ([names[m], sampled, items, self._bin(m), "1", "1"] for m in two)
-            both = " AND ".join(f"{m} IS NOT NULL" for m in two)
-            rows = f"joint WHERE {both} GROUP BY {', '.join(bins)}"
-            found.append(self._pairs("SUM(users)", *sides) + rows)
-        return self.text(_AND.join(found), self.ranked() | {"wide": wide, "joint": joint})
+        parts = {
+            "wide": templates.WIDE.format(ranks=_listed(ranks)),
+            "joint": templates.JOINT.format(models=", ".join(names), known=known),
+        }
+        constants = self._constants() | {name: str(self.asked.given[name]) for name in DESIGN}
+        counts = [
+            templates.CELLS_OF_MODEL.format(
+                model=name, column=m, rank=f"CASE WHEN more = 0 THEN {m} END", **constants
+            )
+            for m, name in names.items()
+        ]
+        for first, second in combinations(names if pair else (), 2):
+            sides = {"model": names[first], "column": first, "bin": self._bin(first)}
+            sides |= {
+                "other_model": names[second],
+                "other_column": second,
+                "other_bin": self._bin(second),
+            }
+            counts.append(templates.PAIRS_OF_MODELS.format(**sides, **constants))
+        return self.text(_AND.join(counts), self.ranked() | parts)
 
-    def _cells(self, model: str, cell: str, times: str) -> str:
-        nulls = {n: self._as("NULL", "text" if "model" in n else "whole") for n in COUNTS[8:]}
-        count = self.dialect.name("count")
-        return f"SELECT {model} AS model, {cell}, {times} AS {count}, {_listed(nulls)}\nFROM "
-
-    def _pairs(self, count: str, first: list[str], second: list[str]) -> str:
-        model, sampled, items, low, relevant, place = first
-        null = self._as("NULL", "whole")
-        cell = [model, sampled, items, null, null, relevant, place, count, low, *second]
-        return f"SELECT {', '.join(cell)}\nFROM "
+    def _constants(self) -> dict[str, str]:
+        """Return how the engine writes a null, the column of counts, and cells without a pair."""
+        nulls = {n: self._as("NULL", "text" if "model" in n else "whole") for n in _OF_PAIRS}
+        return {
+            "null": self._as("NULL", "whole"),
+            "count": self.dialect.name("count"),
+            "no_pair": _listed(nulls),
+        }
 
     def _bin(self, rank: str) -> str:
         """Return the first rank of the bin of a rank."""
@@ -318,21 +341,10 @@ class Query:
 
     def outcomes(self) -> str:
         """Return the query for how many targets of each rank each shared item faces and beats."""
-        chance = f"MD5(CONCAT('{self.asked.seed}|', CONCAT(s.who, CONCAT('|', s.item))))"
-        order = f"PARTITION BY r.model, r.who, r.name ORDER BY s.score DESC, {chance}"
         parts = replace(self, stored="").targets() | self.ranked()
-        parts["placed"] = self._placed()
-        # As many items beat a target as come before its rank.
-        parts["faced"] = (
-            f"SELECT r.*, s.item, ROW_NUMBER() OVER ({order}) AS number FROM placed AS r "
-            "JOIN marked AS s ON s.model = r.model AND s.who = r.who AND s.other = 1"
-        )
-        keys = "model, sampled, item, low, relevant, place"
-        beaten = "SUM(CASE WHEN number < low THEN 1 ELSE 0 END)"
-        return self.text(
-            f"SELECT {keys}, {beaten} AS beaten, COUNT(*) AS faced FROM faced GROUP BY {keys}",
-            parts,
-        )
+        parts["numbered"] = self._numbered()
+        parts["faced"] = templates.FACED.format(seed=self.asked.seed)
+        return self.text(templates.OUTCOMES, parts)
 
 
 _AND = "\nUNION ALL\n"
@@ -342,60 +354,74 @@ def _listed(values: Mapping[str, str]) -> str:
     return ", ".join(f"{value} AS {name}" for name, value in values.items())
 
 
-def quoted(text: str) -> str:
-    """Return a text as a query has it."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def sql(
     *,
-    by: str | None = None,
-    pair: bool = False,
-    rows: str = "ranks",
+    table: str = "ranks",
     dialect: str = "duckdb",
-    columns: Mapping[str, str] | None = None,
     items: int | None = None,
     sampled: int | None = None,
-    table: str = "ranks",
-    replacement: bool = True,
-    ties: str = "random",
-    rng: int = 0,
+    negatives: Negatives | None = None,
+    read: Read | None = None,
+    by: str | None = None,
+    pair: bool = False,
 ) -> str:
     """Return the query that counts a table where it is; `estimate` and `compare` take its result.
 
     Parameters
     ----------
-    by
-        The column that names the model.
-    pair
-        Whether to count pairs too: of two models' ranks of the same user, and of two targets of
-        one user. The table then has a column ``user``.
-    rows
-        What a row holds: ``"ranks"`` or ``"scores"``.
+    table
+        The name of the table, as the engine writes it.
     dialect
         ``"duckdb"``, ``"spark"``, ``"bigquery"`` or ``"snowflake"``; the last two are not run by
         the tests.
-    columns
-        Columns that have other names, and optional ones that the table has: ``{"user": "user"}``.
     items, sampled
         The design, where it is not a column of each row.
-    table
-        The name of the table, as the engine writes it.
-    replacement, ties, rng
-        Whether an item may be sampled twice for a target; the tie rule and its seed.
+    negatives
+        How items were drawn: `unsample.Negatives`, as in `estimate`.
+    read
+        What columns are called, which optional ones the table has, what a row holds (by default
+        ranks), the tie rule and its seed: `unsample.Read`. Without a column ``user``, as in
+        ``Read(columns={"user": "user"})``, or ``pair``, each row of ranks counts as a user of its
+        own, which the query says in its first line.
+    by
+        The column that names the model.
+    pair
+        Whether to count pairs of two models' ranks of the same user. The table then has a column
+        ``user``.
 
-    >>> print(sql(items=50, sampled=9).splitlines()[-1][-27:])
-    items, low, relevant, place
+    >>> print(sql(items=50, sampled=9).splitlines()[-1].rpartition("BY ")[2])
+    model, sampled, items, low, relevant, position
     """
-    needed = COLUMNS[check_choice("rows", rows, ROWS)][0]
-    engine = DIALECTS[check_choice("dialect", dialect, tuple(DIALECTS))]
-    read = Read(dict(columns or {}), rows, ties, rng)
-    asked = Asked(items, sampled, read, by, replacement)
-    named = {role: role for role in (*needed, *(["user"] if pair else []))} | dict(columns or {})
+    pair = check_flag("pair", pair)
+    how = Read() if read is None else read
+    how = replace(how, rows=how.rows or "ranks")
+    needed = COLUMNS[str(how.rows)][0]
+    columns = dict(how.columns or {})
+    asked = Asked(items=items, sampled=sampled, read=how, by=by, negatives=as_negatives(negatives))
+    named = {role: role for role in (*needed, *(["user"] if pair else []))} | columns
     missing = [name for name in ("items", "sampled") if name not in asked.given]
     present = [*named.values(), *missing, *([by] if by else [])]
+    return printed(asked, present, pair=pair, dialect=dialect, table=table)
+
+
+def printed(
+    asked: Asked,
+    present: Sequence[str],
+    *,
+    pair: bool,
+    dialect: str,
+    table: str,
+    text: bool = False,
+) -> str:
+    """Return the query that counts a table with these columns, after comments on its limits.
+
+    With ``text``, all cells are text.
+    """
+    engine = DIALECTS[check_choice("dialect", dialect, tuple(DIALECTS))]
     layout = find_layout(present, "the table", asked)
     kinds = dict.fromkeys(layout.columns, "whole") | {"rank": "real", "score": "real"}
     kinds |= {"model": "text", "target": ""}
-    text = Query(layout, kinds, engine, table).counts(pair=pair)
-    return text if dialect in ("duckdb", "spark") else _NOT_RUN.format(dialect) + text
+    kinds = dict.fromkeys(layout.columns, "text") if text else kinds
+    query = Query(layout, kinds, engine, table, unchecked=True)
+    head = "" if dialect in ("duckdb", "spark") else _NOT_RUN.format(dialect)
+    return head + ("" if query.users else _NO_USERS) + query.counts(pair=pair)

@@ -8,13 +8,16 @@ import numpy as np
 
 from unsample._checks import FloatArray, check_level
 
+#: The level of intervals where none is given.
+DEFAULT_LEVEL = 0.95
 
-def quantile(level: float, freedom: float = math.inf) -> float:
-    """Return how many standard errors a two-sided interval reaches, by the law of t or normal."""
+
+def quantile(level: float, df: float = math.inf) -> float:
+    """Return how many standard errors a two-sided interval reaches (t or normal)."""
     from scipy.special import ndtri, stdtrit
 
     end = (1.0 + check_level(level)) / 2.0
-    return float(ndtri(end) if math.isinf(freedom) else stdtrit(freedom, end))
+    return float(ndtri(end) if math.isinf(df) else stdtrit(df, end))
 
 
 def clopper_pearson(
@@ -24,9 +27,9 @@ def clopper_pearson(
     from scipy.special import betaincinv
 
     below, above = low * targets, (1.0 - high) * targets
-    least = betaincinv(np.maximum(below, 1e-9), targets - below + 1.0, part)
-    most = betaincinv(targets - above + 1.0, np.maximum(above, 1e-9), 1.0 - part)
-    return np.where(below > 1e-9, least, 0.0), np.where(above > 1e-9, most, 1.0)
+    lower = betaincinv(np.maximum(below, 1e-9), targets - below + 1.0, part)
+    upper = betaincinv(targets - above + 1.0, np.maximum(above, 1e-9), 1.0 - part)
+    return np.where(below > 1e-9, lower, 0.0), np.where(above > 1e-9, upper, 1.0)
 
 
 def hoeffding(

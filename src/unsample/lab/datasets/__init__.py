@@ -4,17 +4,18 @@ Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, pla
 ``.gz``); what is missing is downloaded into it.
 """
 
-from unsample.lab.datasets._files import fetch
+from unsample.lab.datasets._downloads import fetch
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._load import at_hand, load
 from unsample.lab.datasets._ranks import (
     CANDIDATES,
     ExactRanks,
+    check_ranks,
     load_ranks,
     read_rank_file,
     write_rank_file,
 )
-from unsample.lab.datasets._registry import names, record
+from unsample.lab.datasets._records import names, record
 from unsample.lab.datasets._splits import (
     Split,
     leave_random_out,
@@ -27,6 +28,7 @@ __all__ = [
     "Interactions",
     "Split",
     "at_hand",
+    "check_ranks",
     "fetch",
     "leave_random_out",
     "load",

@@ -17,7 +17,7 @@ from unsample._archives import DAMAGED, open_plain
 from unsample._checks import import_extra
 from unsample._files import unwritable, write_atomically
 from unsample.errors import DownloadError, FileError
-from unsample.lab.datasets._registry import DataFile, record
+from unsample.lab.datasets._records import DataFile, record
 
 _COMPRESSIONS = ("", ".xz", ".gz")
 _TIMEOUT_SECONDS = 30
@@ -38,8 +38,8 @@ def locate(dataset: str, file: DataFile) -> Path | None:
     """Return where ``file`` lies on this machine, or None."""
     folder = _folder() / dataset
     names = [file.name + suffix for suffix in _COMPRESSIONS]
-    places = (place / name for place in (folder / "original", folder) for name in names)
-    return next((path for path in places if path.is_file()), None)
+    paths = (parent / name for parent in (folder / "original", folder) for name in names)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def read_verified(dataset: str, file: DataFile) -> bytes:

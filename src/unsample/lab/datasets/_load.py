@@ -14,9 +14,9 @@ import numpy as np
 
 from unsample._archives import read_arrays
 from unsample._checks import IntArray
-from unsample.lab.datasets._files import locate, read_verified
+from unsample.lab.datasets._downloads import locate, read_verified
 from unsample.lab.datasets._interactions import Interactions
-from unsample.lab.datasets._registry import Record, Source, record
+from unsample.lab.datasets._records import Record, Source, record
 
 #: Users and items of the rows of a file, in its order.
 Pairs: TypeAlias = tuple[IntArray, IntArray]
@@ -131,7 +131,7 @@ def _numbers(content: bytes) -> IntArray:
 
 
 def _by_appearance(ids: IntArray) -> IntArray:
-    """Return the place of each id among the distinct ones, in order of first appearance."""
+    """Return the number of each id, when ids are numbered by their first appearance."""
     _, first, position = np.unique(ids, return_index=True, return_inverse=True)
     rank = np.empty_like(first)
     rank[np.argsort(first)] = np.arange(len(first))

@@ -1,4 +1,6 @@
-"""Exact ranks of recommenders, one file a data set: those that ship, and those trained here.
+"""Exact ranks of recommenders, in one file for each data set.
+
+Some files ship with the package, and `unsample.lab train` writes others.
 
 ``NAME.npz`` holds ``items`` (N), ``n_seen`` (training items of each target's user), ranks
 ``MODEL_1`` with training items excluded and ``MODEL_0`` with them kept, and ``about``: JSON that
@@ -12,7 +14,8 @@ be compared user by user). ``tools/make_data.py`` puts them together.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
@@ -21,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from unsample._archives import read_arrays, write_arrays
-from unsample._checks import IntArray, check_choice
-from unsample._files import write_atomically
+from unsample._archives import read_arrays, save_archive, write_arrays
+from unsample._checks import LARGEST_CATALOGUE, IntArray, check_choice
+from unsample._fields import Field, read_fields, read_object, refuse_unless
 from unsample.errors import FileError
-from unsample.lab.datasets._registry import names
+from unsample.lab.datasets._records import names
 
 #: Training items excluded from the candidates, or kept as in Jin et al., AAAI 2021; and the end of
 #: an array's name.
@@ -85,12 +88,46 @@ def read_rank_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arrays of a file of ranks, and what they are about."""
     if not path.is_file():
         raise FileError(f"there must be a file of ranks {str(path)!r}; train a recommender first")
+    where = f"the ranks {path.name}"
     with path.open("rb") as file:
-        arrays = read_arrays(file, f"the ranks {path.name}")
-    return arrays, json.loads(arrays.pop("about").tobytes())
+        arrays = read_arrays(file, where)
+    try:
+        about = read_object(arrays, "about", where)
+        made = about.get("recommenders")
+        refuse_unless(isinstance(made, dict), f"'about' of {where} must name its recommenders")
+        ranks = {f"{name}_{end}" for name in dict(made or {}) for end in CANDIDATES.values()}
+        return check_ranks(arrays, ranks, where), about
+    except FileError as problem:
+        raise FileError(
+            f"{str(path)!r} must hold exact ranks of recommenders, but {problem}, or give a file "
+            "that unsample.lab train wrote"
+        ) from problem
+
+
+def check_ranks(arrays: Mapping[str, Any], ranks: Iterable[str], where: str) -> dict[str, Any]:
+    """Return the arrays of a file of ranks; refuse ranks outside the catalogue.
+
+    ``repeat`` may mark targets that are training items. They have no rank among unseen items.
+    """
+    size = {"items": Field("whole", (), 2, LARGEST_CATALOGUE)}
+    items = read_fields({key: arrays[key] for key in size if key in arrays}, size, where)["items"]
+    about = {"n_seen": Field("whole", ("targets",), 0, int(items) - 1)}
+    about |= {"repeat": Field("flag", ("targets",))} if "repeat" in arrays else {}
+    found = read_fields({key: arrays[key] for key in about if key in arrays}, about, where)
+    none = found.get("repeat", np.zeros(len(found["n_seen"]), dtype=np.bool_))
+    lowest = {"1": np.where(none, 0, 1), "0": 1}
+    highest = {"1": np.where(none, items, items - found["n_seen"]), "0": items}
+    described = {
+        name: Field("whole", none.shape, lowest[name[-1]], highest[name[-1]])
+        for name in sorted(ranks)
+    }
+    there = {name: arrays[name] for name in described if name in arrays}
+    return {"items": items, **found, **read_fields(there, described, where)}
 
 
 def write_rank_file(path: Path, arrays: Mapping[str, Any], about: Mapping[str, Any]) -> None:
     """Write a file of ranks, whole or not at all."""
     text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-    write_atomically(path, partial(write_arrays, arrays={"about": text, **arrays}))
+    whole = {"about": text, **arrays}
+    write = partial(write_arrays, arrays=whole, compression=zipfile.ZIP_LZMA)
+    save_archive(path, write, read=read_rank_file)

@@ -1,4 +1,4 @@
-"""The registry of public data sets, read from ``registry.toml`` beside this file."""
+"""Records of public data sets, read from ``registry.toml`` beside this file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Record:
-    """What the registry holds on one data set: its published counts, its files."""
+    """The entry of one data set in the registry: its published counts and its files."""
 
     name: str
     users: int
@@ -70,7 +70,7 @@ def names() -> tuple[str, ...]:
 
 
 def record(name: str) -> Record:
-    """Return what the registry holds on ``name``, or suggest the nearest name."""
+    """Return the entry of ``name`` in the registry, or suggest the nearest name."""
     tables = _tables()
     check_choice("name", name, tables)
     fields = dict(tables[name])

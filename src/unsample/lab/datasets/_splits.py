@@ -14,7 +14,7 @@ import numpy as np
 from unsample._checks import IntArray, Seed, as_rng
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._load import load, load_published_test
-from unsample.lab.datasets._registry import record
+from unsample.lab.datasets._records import record
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.estimators import Observed, parse
-from unsample.evidence import RankCounts
+from unsample.counts import RankCounts
+from unsample.estimators import parse
 from unsample.lab.paper._exhibits import ESTIMATORS, METRICS, SAMPLED, Cell, figures
-from unsample.law import draw_sampled_ranks
+from unsample.likelihood import Observed
 from unsample.metrics import Metric, Recall
+from unsample.sampling import draw_sampled_ranks
 
-#: Up to so many sizes of catalogues are left as they are; others are one within this factor.
+#: Up to this many sizes of catalogues are kept. Of more, sizes within this factor become one.
 _MANY_SIZES, _SAME_SIZE = 32, 0.04
 #: Below this sampled share of the catalogue, its size only scales the ranks.
 _SPARSE = 0.05
@@ -57,7 +58,7 @@ def compute_cell(
 
 
 def _wanted(cell: Cell) -> tuple[list[str], int, set[str]]:
-    """Return the estimators that a cell needs, and how many ranks of P(R) are drawn for which."""
+    """Return the estimators of a cell, how many ranks figures show, and of which estimators."""
     sweeps, curves = (
         [figure.settings for figure in figures(kind, [cell.dataset]) if cell in figure.cells()]
         for kind in ("sweep", "distributions")
@@ -71,8 +72,8 @@ def _wanted(cell: Cell) -> tuple[list[str], int, set[str]]:
 def exact_values(ranks: IntArray, items: IntArray, metrics: tuple[Metric, ...]) -> FloatArray:
     """Return the metrics of the global ranks themselves, each among its own number of items."""
     found, times = np.unique(ranks, return_counts=True)
-    most = int(items.max())
-    return np.array([np.average(m.weights(found, most), weights=times) for m in metrics])
+    largest = int(items.max())
+    return np.array([np.average(m.weights(found, largest), weights=times) for m in metrics])
 
 
 def count_repeats(drawn: IntArray, items: IntArray, sampled: int) -> tuple[RankCounts, FloatArray]:
@@ -83,11 +84,11 @@ def count_repeats(drawn: IntArray, items: IntArray, sampled: int) -> tuple[RankC
     """
     repeats, n = len(drawn), sampled + 1
     sizes, where = np.unique(items, return_inverse=True)
-    places = (where.reshape(-1) * n - 1)[None, :] + drawn
-    # Cells that no repeat reaches are most of them where users have their own number of items.
-    reached = np.flatnonzero(np.bincount(places.ravel(), minlength=len(sizes) * n))
+    cell_index = (where.reshape(-1) * n - 1)[None, :] + drawn
+    # Where each user has another number of items, no repeat reaches most cells.
+    reached = np.flatnonzero(np.bincount(cell_index.ravel(), minlength=len(sizes) * n))
     histograms = np.empty((repeats, len(reached)))
-    for row, at in enumerate(places):
+    for row, at in enumerate(cell_index):
         histograms[row] = np.bincount(at, minlength=len(sizes) * n)[reached]
     mean = histograms.mean(axis=0)
     rank = reached % n + 1
@@ -99,12 +100,11 @@ def count_repeats(drawn: IntArray, items: IntArray, sampled: int) -> tuple[RankC
         high=rank,
         count=histograms.sum(axis=0).astype(np.int64),
         weight=mean,
-        weight_squared=mean,
     )
-    # Cells that are the same now are one in the counts, which are sorted, and so they are here.
-    place = np.unique(typical * n + reached % n, return_inverse=True)[1].reshape(-1)
+    # The counts merge cells with equal sizes and ranks, and sort them. So do the histograms.
+    merged = np.unique(typical * n + reached % n, return_inverse=True)[1].reshape(-1)
     joined = np.zeros((repeats, len(counts)))
-    np.add.at(joined.T, place, histograms.T)
+    np.add.at(joined.T, merged, histograms.T)
     return counts, joined
 
 

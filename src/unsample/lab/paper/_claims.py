@@ -1,9 +1,9 @@
-"""What the paper's text says about its tables and figures, as checks on our own.
+"""Check on our tables what the paper's text says about its own.
 
-The sentences stand in ``claims.toml``, each with the check below that judges it. The paper judges
-by bias. Every claim about accuracy is judged by root mean square error as well, which is what a
-single evaluation suffers. Claims that are not about accuracy (spreads, winners) have one verdict,
-given under both; claims about mean curves have none by RMSE.
+``claims.toml`` has the sentences, each with the check below that judges it. The paper judges by
+bias. Every claim about accuracy is judged by root mean square error as well, which is what a
+single evaluation suffers. Claims about standard deviations and winners have one verdict, which is
+given under both. Claims about mean curves have none by RMSE.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NEW = ("MLE", "WMLE", "MES")
 _BV = ("BV 0.1", "BV 0.01")
 #: How near, relative to each other, two estimators are still called comparable.
 _COMPARABLE = 0.1
-#: How near our exact Recall@10 must be to the printed one, and then the spreads and the ratios.
+#: How near to the printed number ours must be: exact Recall@10, standard deviations, and ratios.
 _NEAR_EXACT, _NEAR_STD, _NEAR_RATIO = 0.15, 0.2, 0.02
 
 #: Whether a claim holds by bias, whether by RMSE, and what its detail tells; None: not known.
@@ -92,7 +92,7 @@ _RULES: Mapping[str, Callable[[_Tally, int], bool]] = {
         and min(tally["MLE"], tally["MES"]) > tally["BV 0.01"]
     ),
 }
-_PLACES = {"best": slice(0, 1), "first two": slice(0, 2), "last": slice(-1, None)}
+_POSITIONS = {"best": slice(0, 1), "first two": slice(0, 2), "last": slice(-1, None)}
 
 
 def _contests(rows: Sequence[Row]) -> list[dict[str, Row]]:
@@ -113,19 +113,23 @@ def _counted(
     return by_bias, by_rmse, {"rows": len(contests), **tallies}
 
 
-def _check_places(
+def _check_positions(
     rows: Sequence[Row],
     *,
-    places: str,
+    positions: str,
     rule: str,
-    told: Sequence[str] = (),
+    estimators: Sequence[str] = (),
     rivals: Sequence[str] = (),
 ) -> Verdict:
-    """Count how often the estimators ``told`` have these places among rivals, or among all."""
+    """Count how often the ``estimators`` have these positions among the ``rivals``, by error.
+
+    By default all estimators are rivals, and all rivals are counted.
+    """
 
     def count(errors: dict[str, float]) -> dict[str, bool]:
         order = sorted(rivals or errors, key=lambda label: errors[label])
-        return {label: label in order[_PLACES[places]] for label in told or rivals or errors}
+        counted = estimators or rivals or errors
+        return {label: label in order[_POSITIONS[positions]] for label in counted}
 
     return _counted(rows, count, rule)
 
@@ -144,17 +148,17 @@ def _check_winners(rows: Sequence[Row], *, rule: str) -> Verdict:
     return holds, holds, {"totals": totals}
 
 
-def _check_spreads(rows: Sequence[Row]) -> Verdict:
-    spreads = [{label: row["std"] for label, row in c.items()} for c in _contests(rows)]
-    more = sum(min(std[new] for new in _NEW) > max(std[bv] for bv in _BV) for std in spreads)
-    times = np.median([std["MLE"] / std["BV 0.01"] for std in spreads])
-    holds = 2 * more > len(spreads)
-    return holds, holds, {"more": more, "rows": len(spreads), "times": times}
+def _check_deviations(rows: Sequence[Row]) -> Verdict:
+    deviations = [{label: row["std"] for label, row in c.items()} for c in _contests(rows)]
+    more = sum(min(std[new] for new in _NEW) > max(std[bv] for bv in _BV) for std in deviations)
+    times = np.median([std["MLE"] / std["BV 0.01"] for std in deviations])
+    holds = 2 * more > len(deviations)
+    return holds, holds, {"more": more, "rows": len(deviations), "times": times}
 
 
 def _check_sweep(rows: Sequence[Row]) -> Verdict:
     sizes = sorted(values_of(rows, "sampled"))
-    holds, found = [], {"fewest": sizes[0], "most": sizes[-1]}
+    holds, found = [], {"fewest": sizes[0], "largest": sizes[-1]}
     names = ("dataset", "recommender", "metric")
     for by in ("bias", "rmse"):
         shares = {}
@@ -249,7 +253,7 @@ def _near_rows(rows: Sequence[Row]) -> tuple[list[Row], str]:
     return [row for row in rows if row["recommender"] in near], ", ".join(sorted(near))
 
 
-def _check_printed_spreads(rows: Sequence[Row]) -> Verdict:
+def _check_printed_deviations(rows: Sequence[Row]) -> Verdict:
     alike, near = _near_rows(rows)
     ratios = {
         f"{row['recommender']} {row['metric']} {row['estimator']}": row["std"] / row["paper_std"]
@@ -279,15 +283,15 @@ def _check_printed_ratios(rows: Sequence[Row]) -> Verdict:
 
 #: The checks by their names in ``claims.toml``, each with the table that it looks at.
 _CHECKS: Mapping[str, tuple[str, Callable[..., Verdict]]] = {
-    "places": ("accuracy", _check_places),
+    "positions": ("accuracy", _check_positions),
     "duels": ("accuracy", _check_duels),
     "winners": ("winners", _check_winners),
-    "spreads": ("accuracy", _check_spreads),
+    "deviations": ("accuracy", _check_deviations),
     "sweep": ("sweep", _check_sweep),
     "curves_bv": ("distributions", _check_curves_bv),
     "curves_wmle": ("distributions", _check_curves_wmle),
     "curves_sums": ("distributions", _check_curves_sums),
     "curves_by_size": ("distributions", _check_curves_by_size),
-    "printed_spreads": ("accuracy", _check_printed_spreads),
+    "printed_deviations": ("accuracy", _check_printed_deviations),
     "printed_ratios": ("accuracy", _check_printed_ratios),
 }

@@ -11,16 +11,15 @@ import numpy as np
 
 from unsample.lab.paper._exhibits import deviations
 from unsample.lab.paper._tables import Reproduction, Row, Rows, grouped, values_of, write_text
-from unsample.show import (
+from unsample.report import (
     Cell,
     LineChart,
     LineView,
     Number,
     Part,
     Series,
-    Sheet,
     Table,
-    sheet,
+    View,
     table_latex,
     table_markdown,
 )
@@ -69,8 +68,8 @@ def wide_latex(tables: tuple[Table, ...]) -> str:
     return f"% Needs \\usepackage{{booktabs}} and \\usepackage{{graphicx}}.\n\n{text}"
 
 
-@sheet.register
-def _(result: Reproduction) -> Sheet:
+def view_of_reproduction(result: Reproduction) -> View:
+    """Return what is shown of a reproduction."""
     tables, settings = result.tables, result.settings
     claims, listed = claim_tables(tables["claims"])
     said = replace(claims, identity="claims", details=("what was found", "where"))
@@ -80,12 +79,12 @@ def _(result: Reproduction) -> Sheet:
         "Winners": winner_tables(tables["winners"]),
     }
     parts = [
-        Part(title, replace(table, identity=f"{title.lower()}-{place}"), brief=False)
+        Part(title, replace(table, identity=f"{title.lower()}-{number}"), brief=False)
         for title, made in more.items()
-        for place, table in enumerate(made)
+        for number, table in enumerate(made)
     ]
     drawn = Part("Where the targets stand", drawn=lambda: _distributions(tables))
-    return Sheet(
+    return View(
         verb="reproduce",
         title="The paper reproduced",
         about=(f"The paper on {', '.join(settings['datasets'])}, {settings['repeats']} repeats",),
@@ -142,12 +141,12 @@ def accuracy_tables(rows: Iterable[Row]) -> tuple[Table, ...]:
 
 def _accuracy_lines(line: Sequence[Row], has_paper: bool) -> list[tuple[Cell, ...]]:
     """Return what the paper prints (where it does), ours, and our errors, below each other."""
-    ours = [f"{_spread(row['mean'], row['std'])} {mean_sign(row)}".rstrip() for row in line]
+    ours = [f"{_with_deviation(row['mean'], row['std'])} {mean_sign(row)}".rstrip() for row in line]
     errors = [f"{_scaled(row['bias'], '+')}; {_scaled(row['rmse'])}" for row in line]
     shown = {"ours": (_scaled(line[0]["exact"]), *ours), "bias; RMSE": ("", *errors)}
     if has_paper:
         printed = next((r["paper_exact"] for r in line if r["paper_exact"] is not None), None)
-        paper = [_spread(row["paper_mean"], row["paper_std"]) for row in line]
+        paper = [_with_deviation(row["paper_mean"], row["paper_std"]) for row in line]
         shown = {"paper": (_scaled(printed), *paper), **shown}
     names = _metric_name(line[0]), str(line[0]["recommender"])
     return [(*names, what, *map(Number, cells)) for what, cells in shown.items()]
@@ -206,7 +205,7 @@ def _scaled(value: float | None, sign: str = "") -> str:
     return text.replace("-", "−")  # noqa: RUF001 - lines up with the plus sign
 
 
-def _spread(mean: float | None, std: float | None) -> str:
+def _with_deviation(mean: float | None, std: float | None) -> str:
     return _DASH if std is None else f"{_scaled(mean)} ± {_scaled(std)}"
 
 
@@ -221,7 +220,7 @@ def _winners(row: Row, has_paper: bool) -> str:
 
 
 def mean_sign(row: Row) -> str:
-    """Return how near our mean is to the paper's, by the spread of a single evaluation."""
+    """Return how near our mean is to the paper's, by the deviation of a single evaluation."""
     if row["paper_mean"] is None:
         return ""
     pooled = math.sqrt((row["std"] ** 2 + row["paper_std"] ** 2) / 2)
@@ -233,7 +232,7 @@ def winner_sign(row: Row) -> str:
     ours, paper, repeats = row["correct"], row["paper_correct"], row["repeats"]
     if paper is None:
         return ""
-    # Half a success is added to each side, so that 0 and 100 of 100 have a spread too.
+    # Half a success is added to each side, so that 0 and 100 of 100 have a standard error too.
     share = (ours + paper + 0.5) / (repeats + _PAPER_REPEATS + 1)
     error = math.sqrt(share * (1 - share) * (1 / repeats + 1 / _PAPER_REPEATS))
     return _sign(abs(ours / repeats - paper / _PAPER_REPEATS) / error)

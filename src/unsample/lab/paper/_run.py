@@ -17,12 +17,16 @@ from unsample._checks import check_choice, check_integer
 from unsample._files import unwritable
 from unsample._progress import Progress
 from unsample._threads import in_threads, one_thread
+from unsample.errors import FileError
 from unsample.lab.datasets import load_ranks
 from unsample.lab.paper._cells import CellResult, compute_cell
 from unsample.lab.paper._claims import claim_rows
 from unsample.lab.paper._exhibits import DATASETS, Cell, all_cells
 from unsample.lab.paper._report import write_report
 from unsample.lab.paper._tables import Reproduction, make_tables, write_rows, write_text
+
+#: What tells a folder of ours from others.
+_SETTINGS = "settings.json"
 
 
 def run(
@@ -41,14 +45,15 @@ def run(
     chosen = tuple(dict.fromkeys(datasets)) or DATASETS
     for dataset in chosen:
         check_choice("dataset", dataset, DATASETS)
-    check_integer("repeats", repeats, minimum=2, hint="a spread needs at least two")
+    check_integer("repeats", repeats, minimum=2, hint="a standard deviation needs at least two")
     check_integer("rng", rng, minimum=0)
     workers = check_integer("workers", workers, minimum=1)
-    started, place = time.monotonic(), Path(folder)
+    started, path = time.monotonic(), Path(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
+        _check_ours(path)
     except OSError as problem:
-        raise unwritable(place, problem) from problem
+        raise unwritable(path, problem) from problem
 
     def work(cell: Cell) -> CellResult:
         known = load_ranks(cell.dataset, cell.recommender, candidates=cell.candidates)
@@ -76,7 +81,21 @@ def run(
         "seconds": round(time.monotonic() - started, 3),
     }
     for name, rows in tables.items():
-        write_rows(place, name, rows)
-    write_text(place / "settings.json", json.dumps(settings, indent=2) + "\n")
-    write_report(tables, place)
-    return Reproduction(place, tables, settings)
+        write_rows(path, name, rows)
+    write_text(path / _SETTINGS, json.dumps(settings, indent=2) + "\n")
+    write_report(tables, path)
+    return Reproduction(path, tables, settings)
+
+
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder with other files: a reproduction could overwrite some of them."""
+    kept = folder / _SETTINGS
+    try:
+        ours = "repeats" in json.loads(kept.read_text(encoding="utf-8"))
+    except (FileNotFoundError, TypeError, ValueError):
+        ours = False
+    if not ours and any(folder.iterdir()):
+        raise FileError(
+            f"out must be a new or empty folder, or one of an earlier reproduction, got "
+            f"{str(folder)!r}; choose another"
+        )

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unsample._files import write_atomically
+from unsample._rules import import_whole
 from unsample.lab.datasets import load_ranks
 from unsample.lab.paper._cells import CellResult
 from unsample.lab.paper._exhibits import (
@@ -29,6 +30,7 @@ from unsample.lab.paper._exhibits import (
     table_cells,
 )
 from unsample.metrics import Metric
+from unsample.report import View
 
 Row: TypeAlias = dict[str, Any]
 Rows: TypeAlias = tuple[Row, ...]
@@ -62,6 +64,11 @@ class Reproduction:
     tables: Mapping[str, Rows] = field(repr=False)
     settings: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
+
+    def view(self) -> View:
+        """Return what is shown of it."""
+        made: View = import_whole("unsample.lab.paper._report").view_of_reproduction(self)
+        return made
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints: where the tables are, how long they are, the claims."""
@@ -121,7 +128,7 @@ def _statistics_rows(datasets: Sequence[str]) -> Iterator[Row]:
 
 
 def _accuracy_rows(datasets: Sequence[str], results: Cells) -> Iterator[Row]:
-    """Yield mean, spread and error of each estimate at the K of the paper's accuracy tables."""
+    """Yield mean, std and error of each estimate at the K of the paper's accuracy tables."""
     names = ("dataset", "candidates", "recommender", "metric", "estimator")
     printed = _printed("accuracy", *names)
     for cell in table_cells(datasets):

@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import Any
 
 from unsample._checks import check_choice
-from unsample.lab.recommenders._base import Recommender
 from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN
 from unsample.lab.recommenders._multivae import MultiVAE
 from unsample.lab.recommenders._neumf import NeuMF
+from unsample.lab.recommenders._recommender import Recommender
 
 __all__ = ["ALS", "EASE", "REGISTRY", "ItemKNN", "MultiVAE", "NeuMF", "Recommender", "create"]
 

@@ -11,8 +11,14 @@ import numpy as np
 from unsample._checks import IntArray, import_extra
 from unsample._progress import Progress
 from unsample._threads import one_thread
-from unsample.designs import ItemItemScores
-from unsample.lab.recommenders._base import LOWEST, Fitted, Recommender, Scores, Weights
+from unsample.lab.recommenders._recommender import (
+    LOWEST,
+    FittedRecommender,
+    Recommender,
+    Scores,
+    Weights,
+)
+from unsample.scoring import ItemItemScores
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -23,7 +29,7 @@ class _ItemItem(Recommender):
     """A recommender whose scores are what a user has, times a matrix of items x items."""
 
     def scorer(self) -> ItemItemScores:
-        """Return the same scores in a form that all cores rank."""
+        """Return the history and the item-item weights, which the library ranks on all cores."""
         fitted = self.fitted
         return ItemItemScores(
             fitted.history,
@@ -33,7 +39,7 @@ class _ItemItem(Recommender):
             fitted.popularity,
         )
 
-    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+    def _score_users(self, users: IntArray, fitted: FittedRecommender) -> Scores:
         found: Any = fitted.history[users] @ fitted.weights["item_item"]
         scores = found if isinstance(found, np.ndarray) else found.toarray()
         return np.asarray(scores, dtype=np.float32)
@@ -101,7 +107,7 @@ class ALS(Recommender):
             "item_factors": np.asarray(model.item_factors, dtype=np.float32),
         }
 
-    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+    def _score_users(self, users: IntArray, fitted: FittedRecommender) -> Scores:
         weights = fitted.weights
         return np.asarray(weights["user_factors"][users] @ weights["item_factors"].T)
 

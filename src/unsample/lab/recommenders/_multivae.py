@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample.lab.recommenders._base import Fitted, Scores, Weights
 from unsample.lab.recommenders._network import Batch, Network, glorot
+from unsample.lab.recommenders._recommender import FittedRecommender, Scores, Weights
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -78,7 +78,7 @@ class MultiVAE(Network):
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(dim=1)
         return (kl_weight * divergence - (log_share * rows).sum(dim=1)).mean()
 
-    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+    def _score_users(self, users: IntArray, fitted: FittedRecommender) -> Scores:
         """Return the logits of all items at the mean of the code."""
         import torch
 

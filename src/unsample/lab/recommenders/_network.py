@@ -12,7 +12,7 @@ import numpy.typing as npt
 from unsample._checks import import_extra
 from unsample._progress import Progress
 from unsample.errors import InputError, SolverError
-from unsample.lab.recommenders._base import Recommender, Weights
+from unsample.lab.recommenders._recommender import Recommender, Weights
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

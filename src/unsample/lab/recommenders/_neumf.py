@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample.lab.recommenders._base import Fitted, Scores, Weights
 from unsample.lab.recommenders._network import Batch, Network, glorot
+from unsample.lab.recommenders._recommender import FittedRecommender, Scores, Weights
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 _PAIRS = 1 << 18
 #: How often a negative that the user has is drawn again before it is accepted.
 _REDRAWS = 16
-#: Spread of the first embeddings.
-_SPREAD = 0.01
+#: Standard deviation of the first embeddings.
+_DEVIATION = 0.01
 
 
 @dataclass(frozen=True)
 class NeuMF(Network):
-    """Learn to tell the items a user has from drawn ones, by logistic loss.
+    """Learn which items a user has, and which were drawn, by logistic loss.
 
     The first of ``layers`` is the user's and the item's vector together, so its size is even.
     ``negatives`` items are drawn for each pair and epoch, among those the user does not have. A
@@ -51,7 +51,7 @@ class NeuMF(Network):
         half = self.layers[0] // 2
 
         def normal(*shape: int) -> npt.NDArray[np.float32]:
-            return (_SPREAD * rng.standard_normal(shape)).astype(np.float32)
+            return (_DEVIATION * rng.standard_normal(shape)).astype(np.float32)
 
         start = {
             "user_factors": normal(users, self.factors),
@@ -85,8 +85,8 @@ class NeuMF(Network):
         wrong = np.arange(len(owner))
         for _ in range(_REDRAWS):
             key = owner[wrong] * items + drawn[wrong]
-            place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-            wrong = wrong[keys[place] == key]
+            index = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            wrong = wrong[keys[index] == key]
             if len(wrong) == 0:
                 break
             drawn[wrong] = rng.integers(items, size=len(wrong))
@@ -102,7 +102,7 @@ class NeuMF(Network):
         signs[0] = 1.0
         return torch.nn.functional.softplus(-signs * _logits(weights, *batch)).mean()
 
-    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+    def _score_users(self, users: IntArray, fitted: FittedRecommender) -> Scores:
         """Return the scores of all items, some users at a time."""
         import torch
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -13,8 +12,10 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray
 from unsample._progress import Progress
+from unsample._threads import cached_property
 from unsample.errors import InputError
 from unsample.lab.datasets import Interactions
+from unsample.scoring import RowScores, Scorer
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -30,7 +31,7 @@ _ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedRecommender:
     """What a recommender knows after fitting: the users' items, and what it learnt from them."""
 
     history: scipy.sparse.csr_array
@@ -52,20 +53,21 @@ class Recommender(ABC):
     """Hyperparameters are fields; what was learnt is private and replaced by `fit`."""
 
     name: ClassVar[str]
-    _fitted: Fitted | None = field(default=None, init=False, repr=False, compare=False)
+    _fitted: FittedRecommender | None = field(default=None, init=False, repr=False, compare=False)
 
     @abstractmethod
     def _learn(self, matrix: scipy.sparse.csr_array, progress: Progress | None) -> Weights:
         """Return what is needed to score, from a matrix of ones."""
 
     @abstractmethod
-    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+    def _score_users(self, users: IntArray, fitted: FittedRecommender) -> Scores:
         """Return a new array of the scores of all items for these users."""
 
     def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
         """Learn from interactions and return this recommender."""
         matrix = interactions.matrix()
-        object.__setattr__(self, "_fitted", Fitted(matrix, self._learn(matrix, progress)))
+        fitted = FittedRecommender(matrix, self._learn(matrix, progress))
+        object.__setattr__(self, "_fitted", fitted)
         return self
 
     def score_all(self, users: npt.ArrayLike) -> Scores:
@@ -83,9 +85,13 @@ class Recommender(ABC):
         scores = np.empty(table.shape, dtype=np.float32)
         for start in range(0, len(asked), _ROWS):
             rows = slice(start, start + _ROWS)
-            distinct, place = np.unique(asked[rows], return_inverse=True)
-            scores[rows] = self.score_all(distinct)[place[:, None], table[rows]]
+            distinct, index = np.unique(asked[rows], return_inverse=True)
+            scores[rows] = self.score_all(distinct)[index[:, None], table[rows]]
         return scores.reshape(wanted.shape)
+
+    def scorer(self) -> Scorer:
+        """Return the scorer that `unsample.evaluate` and `exact_ranks` take."""
+        return RowScores(self.score_all)
 
     @property
     def hyperparameters(self) -> dict[str, Any]:
@@ -93,7 +99,7 @@ class Recommender(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
     @property
-    def fitted(self) -> Fitted:
+    def fitted(self) -> FittedRecommender:
         """Return what was learnt (its arrays are not to be changed)."""
         if self._fitted is None:
             raise InputError(

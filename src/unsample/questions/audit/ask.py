@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import as_index, as_integer_array, check_integer
-from unsample.answers._lists import Lists, Tested
-from unsample.answers._result import Result, percent
-from unsample.bounds import holm
-from unsample.designs import Excluded, as_excluded
+from unsample._checks import as_index, as_integer_array, check_integer, check_unmasked
+from unsample._rounding import percent
 from unsample.errors import DesignError, InputError
+from unsample.questions.audit.result import Audit, Finding
+from unsample.questions.audit.uniformity_tests import Lists, Tested
+from unsample.scoring import Excluded, as_excluded
 from unsample.tables import is_table, read_pairs
+from unsample.uncertainty import holm
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,50 +25,11 @@ if TYPE_CHECKING:
 Answer: TypeAlias = tuple[str, str]
 #: The level of all tests of an audit together.
 _ALPHA = 0.05
-#: Chances that vary by less (coefficient of variation) are as good as equal, however certain it is.
+#: Probabilities that vary by less (coefficient of variation) are as good as equal, however certain
+#: it is.
 _NEARLY = 0.05
 #: Each item has a counter of its own.
 _LARGEST_CATALOGUE = 10**8
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One question about negatives, its answer in a word and in a sentence."""
-
-    question: str
-    answer: str
-    sentence: str
-    #: Of the test behind it, corrected for the number of tests.
-    p_value: float
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Audit(Result):
-    """How negatives were drawn: an answer to each question, with its test.
-
-    ``call`` is the `estimate` call that fits these negatives, or None if no call does. ``advice``
-    says what to do in both cases.
-    """
-
-    items: int
-    #: The number of lists, one for each target.
-    targets: int
-    #: The fewest and the most negatives of a target.
-    sampled: tuple[int, int]
-    findings: tuple[Finding, ...]
-    call: str | None
-    advice: str
-
-    def __getitem__(self, question: str) -> Finding:
-        return {finding.question: finding for finding in self.findings}[question]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
-        return {**vars(self), "sampled": list(self.sampled), "findings": self.rows()}
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row for each finding."""
-        return [asdict(finding) for finding in self.findings]
 
 
 def audit(
@@ -78,7 +39,7 @@ def audit(
     exclude: Excluded | Any | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Audit:
-    """Find out how negatives were drawn: by which law, for whom, and what was left out.
+    """Find out how negatives were drawn: by which distribution, for whom, and what was left out.
 
     P-values are corrected for the number of tests (Holm), so that an audit of good negatives says
     something wrong in at most 5 of 100 cases.
@@ -120,6 +81,7 @@ def audit(
 
 def _read_arrays(negatives: Any, items: int, exclude: Any) -> Lists:
     """Return the lists of an array, or of a sequence of arrays."""
+    check_unmasked("negatives", negatives)
     rows = [np.asarray(row) for row in negatives] if np.iterable(negatives) else [np.array(0)]
     if any(row.ndim != 1 for row in rows):
         raise InputError(
@@ -207,26 +169,26 @@ def _conclude(lists: Lists) -> Audit:
     return Audit(lists.items, len(lists.sizes), sampled, tuple(findings), call, advice)
 
 
-def _on_chances(test: Tested, surprising: bool, _: Lists, once: Lists) -> Answer:
-    """Say how equal the chances of items are."""
+def _on_probabilities(test: Tested, surprising: bool, _: Lists, once: Lists) -> Answer:
+    """Say how equal the probabilities of items are."""
     if not once.telling:
         return (
             "cannot tell",
-            "A single list, or lists of all items, cannot tell the chances of items.",
+            "A single list, or lists of all items, cannot tell the probabilities of items.",
         )
     if not surprising:
-        return "yes", "All candidates were drawn equally often, up to chance."
+        return "yes", "All candidates were drawn equally often, up to probability."
     if test.value < test.expected:
         return (
             "too even",
             "Items were drawn more evenly than by chance: lists are no own draws.",
         )
     variation = math.sqrt(test.value / max(test.expected, 1e-300) - 1.0)
-    text = f"Chances of items vary by {percent(variation)} (coefficient of variation)"
+    text = f"Probabilities of items vary by {percent(variation)} (coefficient of variation)"
     if variation < _NEARLY:
         return "nearly", f"{text}: too little to matter."
-    never, by_chance = int((once.counts == 0).sum()), np.exp(-once.by_item(once.rate)).sum()
-    return "no", f"{text}; {never:,} items were never drawn instead of {by_chance:,.0f}."
+    never, by_probability = int((once.counts == 0).sum()), np.exp(-once.by_item(once.rate)).sum()
+    return "no", f"{text}; {never:,} items were never drawn instead of {by_probability:,.0f}."
 
 
 def _on_repeats(test: Tested, surprising: bool, *_: Lists) -> Answer:
@@ -261,10 +223,10 @@ def _on_seen(test: Tested, surprising: bool, *_: Lists) -> Answer:
     return "partly left out", f"{text}only some seen items were left out."
 
 
-#: How each question is answered: from its test, whether chance hardly gives that, and the lists,
-#: all of them and those that differ.
+#: How each question is answered: from its test, whether chance hardly gives that, and the
+#: lists, all of them and those that differ.
 _ANSWERS: dict[str, Callable[[Tested, bool, Lists, Lists], Answer]] = {
-    "uniform": _on_chances,
+    "uniform": _on_probabilities,
     "replacement": _on_repeats,
     "shared lists": _on_sharing,
     "seen items": _on_seen,
@@ -280,20 +242,23 @@ def _advice(answers: dict[str, str], lists: Lists) -> tuple[str | None, str]:
             "(unsample.evaluate), or draw uniformly and rank again. If items that users have seen "
             "were left out, give exclude; if items are no candidates, audit without them."
         )
+    drawn: list[str] = []
     options, notes = [f"items={lists.items}", f"sampled={lists.sizes[0]}"], []
     if lists.sizes.min() < lists.sizes.max():
         options[1] = "sampled=sizes"
         notes.append("sizes is how many negatives each target has")
     if answers["replacement"] == "without":
-        options.append("replacement=False")
+        drawn.append("replacement=False")
     if answers.get("seen items") in ("kept", "partly left out"):
-        options.append('candidates="all"')
+        options.append('protocol="all"')
     elif answers.get("seen items") == "left out":
         options[0] += " - seen"
-        options.append('candidates="unseen"')
+        options.append('protocol="unseen"')
         notes.append("seen is how many items the user of each target has seen")
     if answers.get("shared lists") in ("one list", "some"):
-        options.append('negatives="shared"')
+        drawn.append("shared=True")
+    if drawn:
+        options.append(f"negatives=unsample.Negatives({', '.join(drawn)})")
     text = "; ".join(["Estimate with the call below", *notes]) + "."
     if answers["uniform"] == "cannot tell":
         text += " These lists cannot show that they were drawn uniformly."

@@ -10,13 +10,18 @@ from unsample.cli import options
 from unsample.cli.console import verb
 
 if TYPE_CHECKING:
-    from unsample.answers import Audit
+    from unsample.questions.audit.result import Audit
 
 
 @verb(
-    click.Argument(["negatives"], metavar="FILE"),
+    click.Argument(["negatives"], metavar="FILE", type=options.SOURCE),
     options.items(required=True),
-    options.option("--exclude", "FILE", "Items that users have seen: columns user and item."),
+    options.option(
+        "--exclude",
+        "FILE",
+        "Items that users have seen: columns user and item.",
+        type=options.SOURCE,
+    ),
     options.COLUMN,
     examples=(
         "unsample audit negatives.csv --items 3706",
@@ -30,6 +35,6 @@ def audit(negatives: str, items: int, exclude: str | None, column: tuple[str, ..
     item (numbers from 0), and possibly target (true in the row of the target).
     """
     columns = options.named(column, "--column", "ROLE=NAME, such as item=movie")
-    from unsample import answers
+    from unsample.questions.audit import ask
 
-    return answers.audit(negatives, items=items, exclude=exclude, columns=columns)
+    return ask.audit(negatives, items=items, exclude=exclude, columns=columns)

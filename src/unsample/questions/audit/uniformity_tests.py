@@ -1,9 +1,9 @@
 """Lists of negatives: what is counted in them, and what uniform draws would give.
 
 Two draws coincide if they are of the same item. How often draws of *different* lists coincide tells
-how equal the chances of the items are; how often draws of *one* list coincide tells whether an item
-may come twice. Both have known moments if draws are uniform, so the tests hold for few draws as
-well as for many.
+how equal the probabilities of the items are; how often draws of *one* list coincide tells whether
+an item may come twice. Both have known moments if draws are uniform, so the tests hold for few
+draws as well as for many.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class Lists:
 
     @property
     def telling(self) -> bool:
-        """Return whether lists tell the chances of items: there are several, and not of all."""
+        """Return whether lists tell how likely items are: several lists, and not of all items."""
         return len(self.sizes) > 1 and bool((self.sizes < self.candidates - 1.0).any())
 
     def uniform(self) -> Tested:
-        """Test whether all candidates have equal chances, by coincidences between lists.
+        """Test whether all candidates have equal probabilities, by coincidences between lists.
 
         They are the squares of count minus expectation, added up, less the parts of single lists:
         a sum of products of independent lists. Its third moment has a part of three lists that
@@ -90,7 +90,7 @@ class Lists:
     def replacement(self) -> Tested:
         """Test whether an item may come twice: how likely it is that none does.
 
-        Where chances are not equal, it is less likely than this.
+        Where probabilities are not equal, it is less likely than this.
         """
         expected = float((0.5 * self.sizes * (self.sizes - 1.0) / self.candidates).sum())
         found = float(self.pairs.sum())
@@ -120,8 +120,8 @@ class Lists:
         # Lists without repeats, of items that are likely, are equal most often.
         number = 1.0 / max(distinct.coincidences(), 1.0 / self.items)
         orders = gammaln(sizes + 1.0) + gammaln(np.maximum(number - sizes, 0.0) + 1.0)
-        chance = np.exp(np.minimum(orders - gammaln(number + 1.0), 0.0))
-        expected = float((0.5 * times * (times - 1.0) * chance).sum())
+        probability = np.exp(np.minimum(orders - gammaln(number + 1.0), 0.0))
+        expected = float((0.5 * times * (times - 1.0) * probability).sum())
         found = float(times.sum() - np.isin(distinct.sizes, sizes).sum())
         return Tested(found, expected, float(gammainc(found, expected)) if found else 1.0)
 
@@ -133,10 +133,10 @@ class Lists:
 
 
 def two_sided(value: float, mean: float, variance: float, third: float) -> float:
-    """Return how surprising a count is, by a gamma law with its first three moments.
+    """Return how surprising a count is, by a gamma distribution with its first three moments.
 
-    With many draws it is the law of chi-square, and with few coincidences it is close to Poisson's.
-    Half a count is added on either side, because counts are whole.
+    With many draws it is the distribution of chi-square, and with few coincidences it is close to
+    Poisson's. Half a count is added on either side, because counts are whole.
     """
     from scipy.special import gammainc, gammaincc
 

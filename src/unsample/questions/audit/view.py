@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unsample.answers import Audit, Finding
-from unsample.show._sheet import Part, Sheet, sheet
-from unsample.show._table import Columns, Number, Table
+from unsample.questions.audit.result import Audit, Finding
+from unsample.report import Columns, Number, Part, Table, View
 
 _COLUMNS: Columns[Finding] = {
     "question": lambda row: row.question,
@@ -15,14 +14,14 @@ _COLUMNS: Columns[Finding] = {
 }
 
 
-@sheet.register
-def _(result: Audit) -> Sheet:
+def view_of_audit(result: Audit) -> View:
+    """Return what is shown of an audit."""
     low, high = result.sampled
     sampled = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     lists = "1 list" if result.targets == 1 else f"{result.targets:,} lists"
-    what = f"{lists} of {sampled} negatives from {result.items:,} items"
+    what = f"{lists} of {sampled} negatives from {result.catalogue:,} items"
     table = Table.of(result.findings, _COLUMNS)
-    return Sheet(
+    return View(
         verb="audit",
         title="How negatives were drawn",
         about=(what,),

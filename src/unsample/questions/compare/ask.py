@@ -1,9 +1,9 @@
 """`compare`: which model is truly better, how certain that is, and when the data cannot decide.
 
-The difference of two models in a sample has two errors. One is chance: other users, other sampled
-items. It shrinks with more users, and more so if both models have the same users. The other is what
-a sample cannot see: the top ranks of the two models may be distributed differently. One law, the
-joint posterior of all models, has both, and every number here follows from it.
+The difference of two models in a sample has two errors. One is sampling error: other users, other
+sampled items. It shrinks with more users, and more so if both models have the same users. The other
+is what a sample cannot see: the top ranks of the two models may be distributed differently. One
+distribution, the joint posterior of all models, has both, and every number here follows from it.
 """
 
 from __future__ import annotations
@@ -11,65 +11,96 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._gone import refuses_gone
-from unsample.answers._across import Across, averaged_over
-from unsample.answers._comparison import Comparison, Standing, listed_briefly
-from unsample.answers._estimate import estimate_counts
-from unsample.answers._estimates import Estimate, Estimates
-from unsample.answers._given import (
-    USUAL,
-    Given,
-    named_by_stem,
-    possible_metrics,
-)
-from unsample.answers._laws import JointLaw, difference_of, joint_law
-from unsample.answers._models import Models
-from unsample.answers._notes import Note, warn_of
-from unsample.answers._prior import SHIPPED, as_prior
-from unsample.answers._published import Published
-from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, find_metric
-from unsample.answers._runs import Runs, law_of_models, mean_of_runs, on_runs, split_runs
-from unsample.answers._verdicts import Difference, two_sided, verdicts
+from unsample._threads import one_thread
+from unsample.counts import SIZE_STEPS, ModelCounts, Negatives
 from unsample.errors import DesignError, InputError, MetricError, UnsampleError
-from unsample.evidence import ModelCounts, size_on_grid
-from unsample.metrics import Metric
-from unsample.prior import Prior
+from unsample.metrics import Metric, find_metric
+from unsample.posterior import Prior
+from unsample.questions.compare.data_sets import Across, averaged_over
+from unsample.questions.compare.differences import Difference, verdicts
+from unsample.questions.compare.joint import (
+    Joint,
+    ModelDraws,
+    difference_of,
+    distributions_of,
+    probabilities_of_best,
+)
+from unsample.questions.compare.models import Models, is_published
+from unsample.questions.compare.result import Comparison, Standing, listed_briefly
+from unsample.questions.compare.runs import (
+    Runs,
+    mean_of_runs,
+    on_runs,
+    split_runs,
+)
+from unsample.questions.estimate.ask import estimate_counts
+from unsample.questions.estimate.inputs import Inputs, named_by_stem, usual_metrics
+from unsample.questions.estimate.prior_choice import SHIPPED, as_prior
+from unsample.questions.estimate.result import Estimate, Estimates
+from unsample.report import Note, warn_of
 from unsample.tables import MODEL, Read, is_table
+from unsample.uncertainty import DEFAULT_LEVEL, Uncertain, two_sided
 
 #: More models than this have too many pairs to compute or to read.
 _MOST_MODELS = 100
+#: Largest catalogues of models within this factor may be one, of which some users are left out.
+_ONE_CATALOGUE = 1.0 + 1.0 / SIZE_STEPS
 
 
 @overload
-def compare(models: Any, *, across: None = None, **options: Any) -> Comparison: ...
-@overload
-def compare(models: Any, *, across: str, **options: Any) -> Across: ...
-@refuses_gone  # type: ignore[misc]  # the options are those of the definition
 def compare(
     models: Any,
     *,
     items: npt.ArrayLike | None = None,
     sampled: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
-    replacement: bool = True,
-    negatives: str = "own",
-    candidates: str | None = None,
-    kind: str | None = None,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    protocol: str | None = None,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     by: str | None = None,
-    read: Read = USUAL,
     level: float = DEFAULT_LEVEL,
+    negatives: Negatives | None = None,
+    read: Read | None = None,
+    across: None = None,
+) -> Comparison: ...
+@overload
+def compare(
+    models: Any,
+    *,
+    across: str,
+    items: npt.ArrayLike | None = None,
+    sampled: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    protocol: str | None = None,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
+    prior: Prior | str | os.PathLike[str] | None = SHIPPED,
+    by: str | None = None,
+    level: float = DEFAULT_LEVEL,
+    negatives: Negatives | None = None,
+    read: Read | None = None,
+) -> Across: ...
+def compare(
+    models: Any,
+    *,
+    items: npt.ArrayLike | None = None,
+    sampled: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    protocol: str | None = None,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
+    prior: Prior | str | os.PathLike[str] | None = SHIPPED,
+    by: str | None = None,
+    level: float = DEFAULT_LEVEL,
+    negatives: Negatives | None = None,
+    read: Read | None = None,
     across: str | None = None,
 ) -> Comparison | Across:
-    """Compare two or more models by their sampled ranks.
+    """Compare two or more models by their ranks among items sampled uniformly at random.
 
     Parameters
     ----------
@@ -82,7 +113,7 @@ def compare(
         their names without endings. A list of any of these for a name, files too, or a column
         ``run``, holds several runs of a model (training seeds). Which *model* is better is then the
         question, and the spread of the runs is a part of every error. At most 100 models.
-    items, sampled, replacement, negatives, candidates, kind, metrics, prior, read
+    items, sampled, protocol, metrics, prior, negatives, read
         As in `unsample.estimate`, the same for all models. If the models share the same negatives,
         and it is known which item beats which target, the differences are more precise.
     users
@@ -92,8 +123,8 @@ def compare(
     by
         The column that names the model, if there is one table; by default ``"model"``.
     level
-        The chance that all verdicts on a metric are right (Holm's correction for the pairs), and
-        the level of the intervals.
+        The probability that all verdicts on a metric are right (Holm's correction for the pairs),
+        and the level of the intervals.
     across
         The column that names the data set of each row, in a table; or what to call the names of a
         dict that holds, for each data set, what else would be ``models``. Each data set is compared
@@ -106,55 +137,66 @@ def compare(
     'A'
     """
     two_sided(level)
-    given = Given(items, sampled, users, replacement, negatives, kind, read)
-    how = _How(metrics, candidates, as_prior(prior), level)
+    inputs = Inputs.of(
+        items=items,
+        sampled=sampled,
+        users=users,
+        negatives=negatives,
+        protocol=protocol,
+        read=read,
+    )
+    how = _How(metrics, protocol, as_prior(prior), level)
     result: Comparison | Across
     if across is None:
-        result = _compared(*split_runs(_named(models, by, given)), given, how)
+        result = _compared(*split_runs(_named(models, by, inputs)), inputs, how)
     else:
-        result = _compared_on_each(models, across, by, given, how)
-    warn_of(result.notes, stacklevel=3)
+        result = _compared_on_each(models, across, by, inputs, how)
+    warn_of(result.notes)
     return result
 
 
 class _How(NamedTuple):
     """How models are compared, on every data set."""
 
-    metrics: str | Metric | Iterable[str | Metric]
-    candidates: str | None
+    metrics: str | Metric | Iterable[str | Metric] | None
+    protocol: str | None
     prior: Prior | None
     level: float
 
 
-def _compared_on_each(models: Any, across: str, by: str | None, given: Given, how: _How) -> Across:
+def _compared_on_each(
+    models: Any, across: str, by: str | None, inputs: Inputs, how: _How
+) -> Across:
     """Return the comparison on each data set, and by the means over them."""
     if not isinstance(across, str):
         raise InputError(f"across must be the name of a column, got {across!r}")
-    held = given.sources(models) or given.data_sets(models, across, by or MODEL)
+    held = inputs.sources(models) or inputs.data_sets(models, across, by or MODEL)
     found: dict[str, Comparison] = {}
     alone: dict[str, str] = {}
     for name, each in held.items():
         try:
-            sources, runs = split_runs(_named(each, by, given))
+            sources, runs = split_runs(_named(each, by, inputs))
             if len(runs) == 1:
                 alone[name] = next(iter(runs))
             else:
-                found[name] = _compared(sources, runs, given, how)
+                found[name] = _compared(sources, runs, inputs, how)
         except UnsampleError as problem:
             problem.args = (f"{name}: {problem}",)
             raise
     return averaged_over(across, found, alone)
 
 
-def _named(models: Any, by: str | None, given: Given) -> Mapping[str, Any]:
+def _named(models: Any, by: str | None, inputs: Inputs) -> Mapping[str, Any]:
     """Return what is given for each model; of a table, the counts of all models."""
     if isinstance(models, ModelCounts):
+        for name, counts in models.items():
+            inputs.check_agrees(f"the counts of {name}", counts)
         return models
-    several: Mapping[str, Any] | None = given.sources(models)
+    several: Mapping[str, Any] | None = inputs.sources(models)
     if by is None and isinstance(models, list | tuple) and len(models) > 1 and is_table(models):
         several = named_by_stem(models)
     if several is None and is_table(models):
-        several = given.models(models, by or MODEL)
+        several = inputs.models(models, by or MODEL)
     if several is None:
         raise InputError(
             "models must be a dict of names and their ranks, a table with a column that names "
@@ -163,24 +205,26 @@ def _named(models: Any, by: str | None, given: Given) -> Mapping[str, Any]:
     return several
 
 
-def _compared(sources: Mapping[str, Any], runs: Runs, given: Given, how: _How) -> Comparison:
+@one_thread()
+def _compared(sources: Mapping[str, Any], runs: Runs, inputs: Inputs, how: _How) -> Comparison:
     """Return the comparison on one data set."""
     if not 2 <= len(runs) <= _MOST_MODELS:
         got = f"{len(runs)}" if len(runs) > 1 else f"{len(sources)} of {next(iter(runs))} alone"
         raise InputError(f"models must be at least two and at most {_MOST_MODELS}, got {got}")
-    models = Models.of(sources, given)
-    _check_alike(models)
+    models = Models.of(sources, inputs)
+    _check_alike(models, how.protocol)
     wanted = _wanted(how.metrics, models)
-    of_runs = {name: _estimated(name, models, wanted, given, how) for name in models.counts}
-    laws = {
-        metric.name: law_of_models(
-            joint_law(metric, models, {name: each[metric] for name, each in of_runs.items()}), runs
-        )
-        for metric in wanted
-    }
+    of_runs = {name: _estimated(name, models, wanted, inputs, how) for name in models.counts}
+    redrawn = partial(distributions_of, wanted, models, of_runs, runs)
+    distributions = redrawn()
+
+    def own(name: str, metric: str) -> Uncertain | None:
+        joint = distributions[metric]
+        known = isinstance(joint, ModelDraws) and name in joint.names
+        return joint.own(name) if known else None  # type: ignore[union-attr]
+
     estimates = {
-        name: mean_of_runs(name, [of_runs[run] for run in held], laws)
-        for name, held in runs.items()
+        name: mean_of_runs(name, [of_runs[run] for run in held], own) for name, held in runs.items()
     }
     notes = [*on_runs(runs), *(note for each in of_runs.values() for note in each.notes)]
     if models.unmatched:
@@ -191,42 +235,45 @@ def _compared(sources: Mapping[str, Any], runs: Runs, given: Given, how: _How) -
         notes.append(Note("unpaired", text))
     differences, standings = list[Difference](), list[Standing]()
     for metric in wanted:
-        law, entries = laws[metric.name], {name: each[metric] for name, each in estimates.items()}
+        distribution, entries = (
+            distributions[metric.name],
+            {name: each[metric] for name, each in estimates.items()},
+        )
         pairs = itertools.combinations(runs, 2)
-        found = [(a, b, difference_of(law, entries, a, b)) for a, b in pairs]
-        differences += verdicts(metric.name, found, how.level)
-        standings += _standings(metric, law, entries, how.level)
+        found = [(a, b, difference_of(distribution, entries, a, b)) for a, b in pairs]
+        differences += verdicts(metric.name, found, level=how.level)
+        standings += _standings(metric, distribution, entries, level=how.level)
     return Comparison(
-        wanted,
-        estimates,
-        tuple(standings),
-        tuple(differences),
-        models.matched,
-        how.level,
-        laws,
-        tuple(dict.fromkeys(notes)),
+        metrics=wanted,
+        estimates=estimates,
+        standings=tuple(standings),
+        differences=tuple(differences),
+        matched=models.matched,
+        level=how.level,
+        redrawn=redrawn,
+        notes=tuple(dict.fromkeys(notes)),
         runs={name: len(each) for name, each in runs.items()},
     )
 
 
 def _estimated(
-    name: str, models: Models, metrics: tuple[Metric, ...], given: Given, how: _How
+    name: str, models: Models, metrics: tuple[Metric, ...], inputs: Inputs, how: _How
 ) -> Estimates:
     """Return the estimates of one model, or of one run."""
     made = models.made.get(name)
     if made is None:
-        found = estimate_counts(
+        return estimate_counts(
             models.counts[name],
             metrics=metrics,
-            candidates=how.candidates,
+            protocol=how.protocol,
             prior=how.prior,
-            kind=given.kind,
+            level=how.level,
+            filtered=models.filtered,
         )
-        return replace(found, filtered=models.filtered)
     there, several = made.metrics, made.counts.several
     missing = [each.name for each in metrics if not find_metric(each, there, several=several)]
     if missing:
-        how_to = "call published" if isinstance(made, Published) else "evaluate it"
+        how_to = "call published" if is_published(made) else "evaluate it"
         raise InputError(
             f"metrics must be ones that {name} was evaluated for ({', '.join(made)}), got "
             f"{', '.join(missing)}; {how_to} for these too"
@@ -235,17 +282,26 @@ def _estimated(
 
 
 def _standings(
-    metric: Metric, law: JointLaw, entries: Mapping[str, Estimate], level: float
+    metric: Metric, distribution: Joint, entries: Mapping[str, Estimate], *, level: float
 ) -> list[Standing]:
     """Return the models, highest estimate first."""
     # Nobody can be called the best of all where some are known by bounds alone.
-    best = {} if law is None or len(law.names) < len(entries) else law.best()
-    rows = [
-        Standing(
-            metric.name, name, entry.value, *entry.interval(level), best.get(name), entry.source
+    best: dict[str, float] = {}
+    if distribution is not None and len(distribution.names) == len(entries):
+        best = probabilities_of_best(distribution)
+    rows = []
+    for name, entry in entries.items():
+        low, high = entry.interval(level)
+        row = Standing(
+            metric=metric.name,
+            model=name,
+            value=entry.value,
+            low=low,
+            high=high,
+            probability=best.get(name),
+            source=entry.source,
         )
-        for name, entry in entries.items()
-    ]
+        rows.append(row)
     return sorted(rows, key=lambda row: -row.value)
 
 
@@ -261,29 +317,39 @@ def comparable(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, 
     return wanted
 
 
-def _wanted(metrics: str | Metric | Iterable[str | Metric], models: Models) -> tuple[Metric, ...]:
+def _wanted(
+    metrics: str | Metric | Iterable[str | Metric] | None, models: Models
+) -> tuple[Metric, ...]:
     """Return the metrics asked for; by default, those that results have or ranks can give."""
-    if metrics is DEFAULT_METRICS and models.made:
+    if metrics is None and models.made:
         return comparable(next(iter(models.made.values())).metrics)
-    for counts in models.counts.values():
-        metrics = possible_metrics(metrics, counts)
-    return comparable(metrics)
+    if metrics is not None:
+        return comparable(metrics)
+    # The usual metrics that the data of every model can give.
+    possible = [usual_metrics(counts) for counts in models.counts.values()]
+    return comparable(min(possible, key=len))
 
 
-def _check_alike(models: Models) -> None:
+def _check_alike(models: Models, protocol: str | None) -> None:
     """Refuse models whose metrics mean different things."""
-    sizes = {name: counts.largest_catalogue for name, counts in models.counts.items()}
-    # Sizes that differ by user are on a grid.
-    if len(np.unique(size_on_grid(list(sizes.values())))) > 1:
+    sizes = {name: counts.catalogues[1] for name, counts in models.counts.items()}
+    # A model may lack the user whose catalogue is the largest.
+    if max(sizes.values()) > min(sizes.values()) * _ONE_CATALOGUE:
         listed = listed_briefly([f"{name} {size:,}" for name, size in sizes.items()])
         raise DesignError(
             f"models must be ranked in one catalogue to be compared, got {listed}; metrics@K of "
             "different catalogues mean different things"
         )
-    said = {name: made.candidates for name, made in models.made.items()}
+    said = {name: made.protocol for name, made in models.made.items()}
     if len({*said.values()}) > 1:
         listed = listed_briefly([f"{name} {each or 'not stated'}" for name, each in said.items()])
         raise DesignError(
-            f"models must have the same candidates to be compared, got {listed}; seen items above "
-            "a target lower its metric"
+            f"models must have the same protocol to be compared, got {listed}; seen items above a "
+            "target lower its metric"
+        )
+    if said and protocol not in {None, *said.values()}:
+        (held,) = {*said.values()}
+        raise InputError(
+            f"protocol must be {held or 'left out'} as in the results to be compared, got "
+            f"{protocol!r}; leave it out, and say it where the results are made"
         )

@@ -10,31 +10,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from unsample._checks import FloatArray
-from unsample.answers._comparison import Comparison, listed_briefly, name_of
-from unsample.answers._notes import Note
-from unsample.answers._result import Result
-from unsample.answers._spread import TSpread
-from unsample.answers._verdicts import Difference, find_difference, verdicts, winner_of
+from unsample._checks import FloatArray, check_choice, check_flag
 from unsample.errors import InputError
 from unsample.metrics import Metric
-from unsample.prior import (
-    BOUNDS,
-    CAUTION,
-    DRAWS,
-    best_of,
-    cautious,
-    runs_apart,
-    symmetric_root,
-    t_law,
-    with_runs,
+from unsample.posterior import DataSet, FixedNumbers
+from unsample.questions.compare.differences import (
+    Difference,
+    find_difference,
+    places_of,
+    verdicts,
+    winner_of,
 )
+from unsample.questions.compare.gate import Gate, as_margin
+from unsample.questions.compare.joint import ModelDraws, best_of
+from unsample.questions.compare.repeated import spread_of, with_spread
+from unsample.questions.compare.result import Comparison, listed_briefly, name_of, tied_sentence
+from unsample.questions.estimate.result import BOUNDS
+from unsample.report import Note, Result
+from unsample.uncertainty import FromDraws
 
+#: Numbers of the spread of data sets, beside those of the posterior.
+_DATA_SETS = 5
 #: The share of the prior's variance that errors have in common over data sets, by kind: those of
 #: a model, and of the difference of two (``benchmarks/calibration.py``; families and kinds of
 #: models left out). Too few families are graphs: theirs is the largest of the others.
@@ -50,7 +52,7 @@ THESE, LIKE = "these data sets", "data sets like these"
 
 @dataclass(frozen=True)
 class MeanStanding:
-    """One model's mean over data sets, its places, and its chances of being the best."""
+    """One model's mean over data sets, its places, and its probabilities of being the best."""
 
     metric: str
     model: str
@@ -60,8 +62,8 @@ class MeanStanding:
     #: The ends for data sets like these.
     like_low: float
     like_high: float
-    #: The chance of the highest mean on these data sets.
-    chance: float
+    #: The probability of the highest mean on these data sets.
+    probability: float
     #: On how many of the data sets the model is the best, to be expected.
     best_on: float
     #: The mean place among the models, and its interval for data sets like these.
@@ -73,6 +75,8 @@ class MeanStanding:
 @dataclass(frozen=True, eq=False, repr=False)
 class Across(Result):
     """Models compared on several data sets: each by itself, and by the mean over all of them."""
+
+    shown_by: ClassVar[str] = "unsample.questions.compare.view:view_of_means"
 
     #: What data sets are called, such as the column that names them.
     across: str
@@ -86,6 +90,8 @@ class Across(Result):
     like: tuple[Difference, ...]
     level: float
     notes: tuple[Note, ...] = ()
+    #: Whether models passed, if that was asked for (``--fail-if-worse``).
+    gated: Gate | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -95,17 +101,27 @@ class Across(Result):
 
     def difference(self, a: str, b: str, metric: str | Metric, *, like: bool = True) -> Difference:
         """Return the difference of two means, on data sets like these or on these."""
+        check_flag("like", like)
         name = name_of(metric, self.metrics)
-        return find_difference(self.like if like else self.differences, a, b, name)
+        return find_difference(self.like if like else self.differences, a, b, metric=name)
 
     def winner(self, metric: str | Metric, *, like: bool = True) -> str | None:
         """Return the model whose mean is surely the highest, or None."""
+        check_flag("like", like)
         name = name_of(metric, self.metrics)
-        return winner_of(self.like if like else self.differences, name, len(self.models))
+        pairs = self.like if like else self.differences
+        return winner_of(pairs, name, models=len(self.models))
+
+    def places(self, metric: str | Metric, *, like: bool = True) -> dict[str, tuple[int, int]]:
+        """Return the first and the last place that each model's mean may have, all together."""
+        check_flag("like", like)
+        pairs = self.like if like else self.differences
+        return places_of(pairs, self.models, metric=name_of(metric, self.metrics))
 
     def sentences(self) -> tuple[str, ...]:
-        """Return the verdict on each metric as a sentence for a paper."""
-        return tuple(self._sentence(metric.name) for metric in self.metrics)
+        """Return the verdict on each metric as a sentence for a paper, and the gate's."""
+        gated = () if self.gated is None else (str(self.gated),)
+        return *(self._sentence(metric.name) for metric in self.metrics), *gated
 
     def _sentence(self, metric: str) -> str:
         here, like = self.winner(metric, like=False), self.winner(metric)
@@ -117,7 +133,57 @@ class Across(Result):
                 f"{here} has the highest mean {metric} on these {count} data sets ({sure}); for "
                 f"{LIKE} that cannot be told."
             )
-        return f"No model has surely the highest mean {metric} on these {count} data sets ({sure})."
+        ranked = [row.model for row in self.standings if row.metric == metric]
+        places = self.places(metric, like=False)
+        return tied_sentence(
+            ranked, places, of=f"mean {metric} on these {count} data sets", sure=sure
+        )
+
+    def gate(
+        self,
+        metric: str | Metric,
+        *,
+        baseline: str,
+        margin: float = 0.0,
+        each: bool = False,
+        fail_if_unknown: bool = False,
+    ) -> Gate:
+        """Return whether a model's mean on these data sets is worse than the ``baseline``'s.
+
+        With ``each``, it fails where a model is worse on any one of the data sets. Where the
+        baseline or a model is missing there, that is unknown.
+        """
+        check_flag("each", each)
+        check_choice("baseline", baseline, self.models)
+        share = as_margin(margin)
+        others = [model for model in self.models if model != baseline]
+        if not each:
+            name = name_of(metric, self.metrics)
+            of_metric = (row for row in self.standings if row.metric == name)
+            value = next(row.value for row in of_metric if row.model == baseline)
+            pairs = {
+                model: self.difference(model, baseline, metric, like=False) for model in others
+            }
+            return Gate.of(
+                pairs, value, margin=share, level=self.level, fail_if_unknown=fail_if_unknown
+            )
+        pairs, values, missing = {}, {}, []
+        for data_set, comparison in self.comparisons.items():
+            for model in others:
+                key = f"{model} on {data_set}"
+                if not {model, baseline} <= {*comparison.models}:
+                    missing.append(key)
+                    continue
+                pairs[key] = comparison.difference(model, baseline, metric)
+                values[key] = comparison.estimates[baseline][metric].value
+        return Gate.of(
+            pairs,
+            values,
+            margin=share,
+            level=self.level,
+            missing=missing,
+            fail_if_unknown=fail_if_unknown,
+        )
 
     @property
     def cells(self) -> list[dict[str, Any]]:
@@ -143,13 +209,13 @@ class Across(Result):
             "differences": self.rows(),
             "sentences": list(self.sentences()),
             "warnings": list(self.warnings),
-        }
+        } | ({} if self.gated is None else {"gate": self.gated.to_dict()})
 
 
 def averaged_over(
     across: str, comparisons: Mapping[str, Comparison], alone: Mapping[str, str]
 ) -> Across:
-    """Return comparisons on several data sets, with means over those where all models have laws.
+    """Return comparisons on several data sets, and means over those that know all models.
 
     ``alone`` names the only model of data sets on which nothing can be compared.
     """
@@ -175,111 +241,139 @@ def averaged_over(
             + (f": {'; '.join(gaps)}; give what is missing, or leave out models" if gaps else "")
         )
     first = next(iter(comparisons.values()))
-    laws = [AcrossLaw.of([comparisons[name] for name in whole], m, models) for m in first.metrics]
+    means = _means_over([comparisons[name] for name in whole], first.metrics, models)
+    level = first.level
     return Across(
-        across,
-        first.metrics,
-        comparisons,
-        whole,
-        tuple(row for law in laws for row in law.standings(first.level)),
-        tuple(pair for law in laws for pair in law.differences(first.level, like=False)),
-        tuple(pair for law in laws for pair in law.differences(first.level, like=True)),
-        first.level,
-        tuple(notes),
+        across=across,
+        metrics=first.metrics,
+        comparisons=comparisons,
+        whole=whole,
+        standings=tuple(row for each in means for row in each.standings(level)),
+        differences=tuple(pair for each in means for pair in each.differences(level, like=False)),
+        like=tuple(pair for each in means for pair in each.differences(level, like=True)),
+        level=level,
+        notes=tuple(notes),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class AcrossLaw:
-    """The joint law of the models' means of one metric: moments by data set.
+def _means_over(
+    comparisons: Sequence[Comparison], metrics: Sequence[Metric], names: tuple[str, ...]
+) -> list[MeansOverDataSets]:
+    """Return the means of each metric; what is a model's own errs alike on all data sets."""
+    kinds = {kind for each in comparisons for kind in _kinds_of(each)}
+    of_one, of_two = np.max([IN_COMMON[kind] for kind in kinds or {"all"}], axis=0).tolist()
+    drawn = [
+        each.redrawn(data_set=DataSet(number + 1, common=of_one, own=of_two))
+        for number, each in enumerate(comparisons)
+    ]
+    found = []
+    for metric in metrics:
+        joints = [joint[metric.name] for joint in drawn]
+        known = [joint for joint in joints if isinstance(joint, ModelDraws)]
+        found.append(MeansOverDataSets.of(known, metric, names))
+    return found
 
-    ``values`` (data sets x models), and the variances that come from the prior and from users (data
-    sets x models x models). ``shares`` are those that errors have in common over data sets.
+
+def _kinds_of(comparison: Comparison) -> set[str]:
+    """Return the kinds of curves that the models of a comparison may have."""
+    entries = (entry for each in comparison.estimates.values() for entry in each.entries)
+    clouds = (entry.cloud for entry in entries if entry.cloud is not None)
+    return {kind for cloud in clouds for kind in cloud.fitted.kinds}
+
+
+@dataclass(frozen=True, eq=False)
+class MeansOverDataSets:
+    """What the means of one metric over data sets may be.
+
+    ``values`` (data sets x models) are the estimates. ``draws`` and ``plain`` (data sets x draws x
+    models) are those of comparisons, in which users count more, and of the models' own intervals.
     """
 
     metric: Metric
     names: tuple[str, ...]
     values: FloatArray
-    prior: FloatArray
-    users: FloatArray
-    shares: tuple[float, float]
+    draws: FloatArray
+    plain: FloatArray
 
     @classmethod
-    def of(
-        cls, comparisons: Sequence[Comparison], metric: Metric, names: tuple[str, ...]
-    ) -> AcrossLaw:
-        """Return the law of means over data sets, on each of which all models have a law."""
-        moments, kinds = [], set[str]()
-        for each in comparisons:
-            law = each.laws[metric.name]
-            assert law is not None
-            at = [law.names.index(name) for name in names]
-            values, prior, users = law.moments()
-            moments.append((values[at], prior[np.ix_(at, at)], users[np.ix_(at, at)]))
-            held = (estimates[metric].posterior for estimates in each.estimates.values())
-            kinds |= {kind for posterior in held if posterior for kind in posterior.kinds}
-        values, prior, users = (np.stack(part) for part in zip(*moments, strict=True))
-        single, pair = np.max([IN_COMMON[kind] for kind in kinds or {"all"}], axis=0).tolist()
-        return cls(metric, names, values, prior, users, (single, pair))
-
-    def mean(self, name: str, other: str | None = None, *, like: bool) -> TSpread:
-        """Return the law of a model's mean, less another's if that is named."""
-        count, two = len(self.values), other is not None
-        signs = np.array([(each == name) - float(each == other) for each in self.names])
-        share, values = self.shares[two], self.values @ signs
-        prior, users = (
-            np.maximum(np.einsum("i,dij,j->d", signs, each, signs), 0.0)
-            for each in (self.prior, self.users)
+    def of(cls, joints: Sequence[ModelDraws], metric: Metric, names: tuple[str, ...]) -> Self:
+        """Return the means, given the draws of the models on each data set."""
+        columns = [[joint.names.index(name) for name in names] for joint in joints]
+        pairs = list(zip(joints, columns, strict=True))
+        return cls(
+            metric=metric,
+            names=names,
+            values=np.stack([joint.values[at] for joint, at in pairs]),
+            draws=np.stack([joint.draws[:, at] for joint, at in pairs]),
+            plain=np.stack([joint.plain[:, at] for joint, at in pairs]),
         )
-        roots = np.sqrt(prior)
-        together = share * np.outer(roots, roots) + np.diag((1.0 - share) * prior)
-        chance = (CAUTION if two else 1.0) * users.sum() / count**2
-        # What `t_law` takes is the squared scale of a t law with five degrees of freedom.
-        scale, freedom = t_law(0.6 * together.sum() / count**2, chance)
-        parts = [runs_apart(values, together + np.diag(users))] if like else []
-        parts = [cautious(*part) for part in parts] if two else parts
-        return TSpread(float(values.mean()), *with_runs(float(scale), float(freedom), parts))
+
+    @property
+    def maximum(self) -> float:
+        """Return the largest possible mean."""
+        return math.inf if self.metric.family.unlimited else 1.0
+
+    def own(self, name: str, *, like: bool) -> FromDraws:
+        """Return the mean of a model, on these data sets or on data sets like these."""
+        at = self.names.index(name)
+        draws = self._mean(self.values[:, at], self.plain[:, :, at], like=like, caution=False)
+        value = float(self.values[:, at].mean())
+        return FromDraws(value, np.sort(draws), 0.0, self.maximum)
+
+    def difference(self, a: str, b: str, *, like: bool) -> FromDraws:
+        """Return the mean of a model less that of another."""
+        i, j = self.names.index(a), self.names.index(b)
+        values = self.values[:, i] - self.values[:, j]
+        apart = self.draws[:, :, i] - self.draws[:, :, j]
+        draws = self._mean(values, apart, like=like, caution=True)
+        return FromDraws(float(values.mean()), np.sort(draws), -self.maximum, self.maximum)
+
+    def _mean(
+        self, values: FloatArray, draws: FloatArray, *, like: bool, caution: bool
+    ) -> FloatArray:
+        """Return draws of the mean over data sets; on others like these their spread counts too."""
+        mean = draws.mean(axis=0)
+        if not like:
+            return np.asarray(mean)
+        normals = FixedNumbers(draws=len(mean)).normals(1, stream=_DATA_SETS)[:, 0]
+        return with_spread(mean, spread_of(values, draws.T), normals, caution=caution)
 
     def differences(self, level: float, *, like: bool) -> list[Difference]:
         """Return the difference of each two means, and who wins."""
-        pairs = [(a, b, self.mean(a, b, like=like)) for a, b in combinations(self.names, 2)]
-        return verdicts(self.metric.name, pairs, level)
+        pairs = [(a, b, self.difference(a, b, like=like)) for a, b in combinations(self.names, 2)]
+        return verdicts(self.metric.name, pairs, level=level)
 
     def standings(self, level: float) -> list[MeanStanding]:
         """Return the models, the highest mean first."""
-        drawn = self._drawn()
-        chances = best_of(
-            self.names, drawn.mean(axis=0), lambda a, b: self.mean(a, b, like=False).chance
-        )
-        places = 1.0 + np.argsort(np.argsort(-drawn, axis=2), axis=2).astype(np.float64)
-        most = math.inf if self.metric.family.unlimited else 1.0
+        difference = partial(self.difference, like=False)
+        best = best_of(self.names, self.draws.mean(axis=0), difference)
+        ranks = 1.0 + np.argsort(np.argsort(-self.draws, axis=2), axis=2).astype(np.float64)
         rows = []
         for at, name in enumerate(self.names):
-            here, like = (self.mean(name, like=like) for like in (False, True))
-            ends = (np.clip(law.interval(level), 0.0, most).tolist() for law in (here, like))
-            (low, high), (like_low, like_high) = ends
-            best_on = float((places[:, :, at] == 1.0).mean(axis=1).sum())
-            place = _mean_place(places[:, :, at], len(self.names))
-            head = (self.metric.name, name, here.value, low, high, like_low, like_high)
-            tail = (chances[name], best_on, place.value, *place.interval(level))
-            rows.append(MeanStanding(*head, *tail))
+            here, like = (self.own(name, like=each) for each in (False, True))
+            low, high = here.interval(level)
+            like_low, like_high = like.interval(level)
+            rank = self._mean_rank(ranks[:, :, at])
+            rank_low, rank_high = rank.interval(level)
+            row = MeanStanding(
+                metric=self.metric.name,
+                model=name,
+                value=here.value,
+                low=low,
+                high=high,
+                like_low=like_low,
+                like_high=like_high,
+                probability=best[name],
+                best_on=float((ranks[:, :, at] == 1.0).mean(axis=1).sum()),
+                place=rank.value,
+                place_low=rank_low,
+                place_high=rank_high,
+            )
+            rows.append(row)
         return sorted(rows, key=lambda row: -row.value)
 
-    def _drawn(self) -> FloatArray:
-        """Return values that may be (data sets x draws x models)."""
-        rng, shape = np.random.default_rng(33), (DRAWS, len(self.names))
-        share, common = self.shares[1], rng.standard_normal(shape)
-        found = []
-        for values, prior, users in zip(self.values, self.prior, self.users, strict=True):
-            own, chance = rng.standard_normal((2, *shape))
-            parts = math.sqrt(share) * common + math.sqrt(1.0 - share) * own
-            error = parts @ symmetric_root(prior) + chance @ symmetric_root(CAUTION * users)
-            found.append(values + error)
-        return np.stack(found)
-
-
-def _mean_place(places: FloatArray, last: int) -> TSpread:
-    """Return the law of the mean of places (data sets x draws) on data sets like these."""
-    part = runs_apart(places.mean(axis=1), np.diag(places.var(axis=1)))
-    error, freedom = with_runs(float(places.mean(axis=0).std()), 1e4, [part])
-    return TSpread(float(places.mean()), error, freedom, 1.0, float(last))
+    def _mean_rank(self, ranks: FloatArray) -> FromDraws:
+        """Return the mean rank (data sets x draws) among the models, on data sets like these."""
+        values = ranks.mean(axis=1)
+        draws = self._mean(values, ranks, like=True, caution=False)
+        return FromDraws(float(values.mean()), np.sort(draws), 1.0, float(len(self.names)))

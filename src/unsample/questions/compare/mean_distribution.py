@@ -1,4 +1,4 @@
-"""`MeanLaw`: the joint law of means over users, where nothing but chance is left open.
+"""`MeanDistribution`: the joint distribution of means over users.
 
 Full rankings, drawn users and unbiased means of sampled ranks have such means. Two models that were
 judged by the same users err together, so their difference is known better than either. What users
@@ -9,63 +9,52 @@ add to a mean is known user by user after `evaluate`. Otherwise pairs of cells o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers._estimates import Estimate
-from unsample.answers._evaluation import Evaluation
-from unsample.answers._models import Models
-from unsample.answers._spread import MeanSpread, TSpread
-from unsample.bounds import DirectMean, DrawnError, degrees_of_freedom, quantile
+from unsample._threads import one_thread
+from unsample.bounds import DirectMean, DrawnError, MeanError, degrees_of_freedom
+from unsample.counts import RankCounts, deviations_of_mean, on_pair_cells, variance_of_mean
 from unsample.designs import UserValues
-from unsample.estimators import Observed
-from unsample.evidence import (
-    RankCounts,
-    deviations_of_mean,
-    on_pair_cells,
-    variance_of_mean,
-)
+from unsample.likelihood import Observed
 from unsample.metrics import Metric
-from unsample.prior import (
-    CAUTION,
-    DRAWS,
-    best_of,
-    cautious,
-    draws_of_runs,
-    runs_apart,
-    symmetric_root,
-    variance_of_runs,
-    with_runs,
-)
+from unsample.posterior import CAUTION, FixedNumbers, symmetric_root
+from unsample.questions.compare.models import Models
+from unsample.questions.estimate.result import Estimate
+from unsample.uncertainty import MeanWithError, MeanWithLimits, quantile
+
+if TYPE_CHECKING:
+    from unsample.questions.evaluate.result import Evaluation
 
 #: An error below this share of the errors of the two models comes from rounding.
 _NO_ERROR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class MeanLaw:
-    """The joint t law of several models' means: a record of moments, as `prior.Law` is."""
+class MeanDistribution:
+    """The joint t distribution of several models' means: a record of moments."""
 
     names: tuple[str, ...]
     mean: FloatArray
     covariance: FloatArray
     #: Degrees of freedom of each model's difference from each other.
-    freedom: FloatArray
-    #: The squared scale that comes from the spread of each model's runs, and its freedom.
-    runs: tuple[tuple[float, float], ...] = ()
+    df: FloatArray
 
     @classmethod
-    def of(cls, metric: Metric, models: Models, entries: Mapping[str, Estimate]) -> MeanLaw:
-        """Return the law of some models, whose errors are those of each model alone."""
+    def of(
+        cls, metric: Metric, models: Models, entries: Mapping[str, Estimate]
+    ) -> MeanDistribution:
+        """Return the distribution of some models, whose errors are those of each model alone."""
         names = tuple(entries)
         values = np.array([entry.value for entry in entries.values()])
         errors = np.array([_error(entry) for entry in entries.values()])
         users = np.array([float(max(models.counts[name].users - 1, 1)) for name in names])
-        together, freedom = np.eye(len(names)), np.minimum.outer(users, users)
+        together, df = np.eye(len(names)), np.minimum.outer(users, users)
         ranked = {name: models.ranked[name] for name in names if name in models.ranked}
         if len(ranked) == len(names) and models.matched:
             found = _by_users(metric, ranked, entries)
@@ -73,58 +62,40 @@ class MeanLaw:
             found = _by_cells(metric, models, entries)
         for (a, b), (correlation, degrees) in found.items():
             pair = [names.index(a), names.index(b)]
-            together[pair, pair[::-1]], freedom[pair, pair[::-1]] = correlation, degrees
-        return cls(names, values, together * np.outer(errors, errors), freedom)
+            together[pair, pair[::-1]], df[pair, pair[::-1]] = correlation, degrees
+        return cls(names, values, together * np.outer(errors, errors), df)
 
-    def averaged(self, runs: Mapping[str, Sequence[str]]) -> MeanLaw:
-        """Return the law of models, given which of the names are the runs of each."""
-        places = [[self.names.index(name) for name in names] for names in runs.values()]
-        shares = np.zeros((len(runs), len(self.names)))
-        for row, at in zip(shares, places, strict=True):
-            row[at] = 1.0 / len(at)
-        degrees = [[self.freedom[np.ix_(a, b)].min() for b in places] for a in places]
-        between = [runs_apart(self.mean[at], self.covariance[np.ix_(at, at)]) for at in places]
-        covariance = shares @ self.covariance @ shares.T
-        mean, freedom = shares @ self.mean, np.array(degrees)
-        return MeanLaw(tuple(runs), mean, covariance, freedom, tuple(between))
-
-    def spread(self, name: str) -> TSpread:
-        """Return the law of one model's mean."""
-        at = self.names.index(name)
-        scale, freedom = math.sqrt(self.covariance[at, at]), float(self.freedom[at, at])
-        error, freedom = with_runs(scale, freedom, self.runs[at : at + 1])
-        value = float(self.mean[at])
-        return TSpread(value, error, freedom, min(value, 0.0), max(value, 1.0))
-
-    def difference(self, a: str, b: str) -> TSpread:
-        """Return the law of the first model's mean less the second's."""
+    def difference(self, a: str, b: str) -> MeanWithError:
+        """Return the distribution of the first model's mean less the second's."""
         i, j = self.names.index(a), self.names.index(b)
         alone = math.sqrt(self.covariance[i, i] + self.covariance[j, j])
         square = alone**2 - 2.0 * float(self.covariance[i, j])
         error = math.sqrt(max(square, 0.0))
         if error <= _NO_ERROR * alone:
-            # Equal differences for all users do not prove that chance plays no part.
+            # Equal differences for all users do not prove that there is no error.
             error = alone
-        runs = [cautious(*self.runs[at]) for at in (i, j)] if self.runs else []
-        found = with_runs(error * math.sqrt(CAUTION), float(self.freedom[i, j]), runs)
-        return TSpread(float(self.mean[i] - self.mean[j]), *found)
+        value = float(self.mean[i] - self.mean[j])
+        return MeanWithError(value, error * math.sqrt(CAUTION), float(self.df[i, j]))
 
-    def best(self) -> dict[str, float]:
-        """Return each model's chance of being the best."""
-        rng, shape = np.random.default_rng(33), (DRAWS, len(self.names))
-        noise = rng.standard_normal(shape) @ symmetric_root(CAUTION * self.covariance)
-        freedom = self.freedom.min()
-        tails = np.sqrt(freedom / rng.chisquare(freedom, size=(DRAWS, 1)))
-        drawn = self.mean + noise * tails + draws_of_runs(self.runs, shape, rng)
-        return best_of(self.names, drawn, lambda a, b: self.difference(a, b).chance)
+    @one_thread()
+    def draws(self, numbers: FixedNumbers, *, stream: int, caution: bool) -> FloatArray:
+        """Return draws of all means (draws x models), as they count in comparisons or alone."""
+        from scipy.special import ndtr, stdtrit
 
-    def moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return values, and their variances by a prior, of which there is none, and by users."""
-        users = self.covariance + variance_of_runs(self.runs, len(self.names))
-        return self.mean, np.zeros_like(users), users
+        errors = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        inverse = np.where(errors > 0.0, 1.0 / np.where(errors > 0.0, errors, 1.0), 0.0)
+        correlation = self.covariance * np.outer(inverse, inverse)
+        np.fill_diagonal(correlation, 1.0)
+        # In whatever order models come, each has the same numbers.
+        columns = np.argsort(np.argsort(self.names))
+        normals = numbers.normals(len(self.names), stream=stream)[:, columns]
+        scores = normals @ symmetric_root(correlation)
+        deviations = stdtrit(np.diag(self.df), np.clip(ndtr(scores), 1e-12, 1.0 - 1e-12))
+        factor = math.sqrt(CAUTION) if caution else 1.0
+        return np.asarray(self.mean + factor * errors * deviations)
 
 
-#: Of each two models, the correlation of their means, and the freedom of the difference.
+#: Of each two models, the correlation of their means, and the df of the difference.
 _Together = dict[tuple[str, str], tuple[float, float]]
 
 
@@ -136,9 +107,9 @@ def _by_users(
     added = {}
     for name, each in made.items():
         users, targets = np.unique(each.users, return_counts=True)
-        spread = entries[name].spread
-        if isinstance(spread, MeanSpread) and isinstance(spread.error, DrawnError):
-            totals = spread.error.totals
+        like = entries[name].like
+        if isinstance(like, MeanWithLimits) and isinstance(like.error, DrawnError):
+            totals = like.error.totals
         else:
             totals = UserValues.of(each.found, [metric], each.relevance).totals[:, 0]
         weights = targets.astype(np.float64) if each.filtered else np.ones(len(users))
@@ -168,11 +139,11 @@ def _by_cells(metric: Metric, models: Models, entries: Mapping[str, Estimate]) -
         first, second = (on_pair_cells(*cells[name], both.keys) for name in (a, b))
         variances = (_variance(*cells[name]) for name in (a, b))
         correlation = _correlation(both.inner(first, second), *variances)
-        freedom = float(max(min(one.users, other.users) - 1, 1))
+        df = float(max(min(one.users, other.users) - 1, 1))
         if one.clusters is None and both.count.sum() == one.users == other.users:
             # One target of each user under both models: a pair of cells is a user's difference.
-            freedom = degrees_of_freedom(first[both.left] - second[both.right], both.count)
-        found[a, b] = correlation, freedom
+            df = degrees_of_freedom(first[both.left] - second[both.right], both.count)
+        found[a, b] = correlation, df
     return found
 
 
@@ -193,11 +164,16 @@ def _correlation(product: float, *variances: float) -> float:
 
 def _error(entry: Estimate) -> float:
     """Return the standard error of a mean; where nothing varies, as its interval has it."""
-    spread = entry.spread
-    if isinstance(spread, TSpread):
-        return spread.error
-    error = spread.error.population if isinstance(spread, MeanSpread) else 0.0
+    like = entry.like
+    if isinstance(like, MeanWithError):
+        return like.error
+    error = _standard_error(like.error) if isinstance(like, MeanWithLimits) else 0.0
     if not error > 0.0:
         low, high = entry.interval()
         error = (high - low) / 2.0 / quantile(0.95)
     return 0.0 if math.isnan(error) else error
+
+
+def _standard_error(error: object) -> float:
+    """Return the standard error for users like these, where nothing better is known."""
+    return error.population if isinstance(error, MeanError | DrawnError) else 0.0

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from unsample.answers._estimates import Estimates
-from unsample.answers._evaluation import Evaluation
-from unsample.answers._given import Given
-from unsample.answers._published import Published
+from unsample.counts import ModelCounts, PairCounts, RankCounts, Targets, pairs_between
 from unsample.errors import InputError
-from unsample.evidence import ModelCounts, PairCounts, RankCounts, Targets, pairs_between
+from unsample.questions.estimate.inputs import Inputs
+from unsample.questions.estimate.result import Estimates
 from unsample.tables import RUN_OF, is_table
+
+if TYPE_CHECKING:
+    from unsample.questions.evaluate.result import Evaluation
+    from unsample.questions.published.result import Published
 
 #: What the users of two models are matched by.
 USER, POSITION = "user", "position"
@@ -36,7 +38,7 @@ class Models:
     filtered: bool = False
 
     @classmethod
-    def of(cls, sources: Mapping[str, Any], given: Given) -> Models:
+    def of(cls, sources: Mapping[str, Any], inputs: Inputs) -> Models:
         """Return models from any form in which they may be given; all must have the same."""
         kinds = {name: _kind(name, source) for name, source in sources.items()}
         if len({*kinds.values()}) > 1:
@@ -45,21 +47,24 @@ class Models:
                 "models must all be arrays of ranks, all be tables, all be results of evaluate, or "
                 f"all be results of published, got {listed}; give all of them in one form"
             )
+        results = {name: kind for name, kind in kinds.items() if kind in ("evaluate", "published")}
+        for name, kind in results.items():
+            inputs.check_agrees(f"what {kind} found of {name}", sources[name].counts)
         if "evaluate" in kinds.values():
             return cls._of_evaluations(sources)
         if "published" in kinds.values():
             return cls({name: each.counts for name, each in sources.items()}, made=sources)
-        found = given.tables(sources) if "tables" in kinds.values() else sources
+        found = inputs.tables(sources) if "tables" in kinds.values() else sources
         if isinstance(found, ModelCounts):
-            return cls._of_counts(found, USER, given.filtered)
+            return cls._of_counts(found, USER, inputs.asked.filtered)
         # Users are given for a model, and are those of all its runs.
         models = {name: name.partition(RUN_OF)[0] for name in sources}
-        return cls._of_ranks({n: given.targets(each, models[n]) for n, each in found.items()})
+        return cls._of_ranks({n: inputs.targets(each, models[n]) for n, each in found.items()})
 
     @property
     def ranked(self) -> dict[str, Evaluation]:
         """Return the evaluations that know the value of each user, or of each that was drawn."""
-        found = {name: each for name, each in self.made.items() if isinstance(each, Evaluation)}
+        found = {name: each for name, each in self.made.items() if is_evaluation(each)}
         return {name: each for name, each in found.items() if each.design.certifies}
 
     @classmethod
@@ -105,12 +110,20 @@ class Models:
         return cls(counts, between, matched, _partly(counts, common), filtered=filtered)
 
 
+def is_evaluation(result: object) -> TypeGuard[Evaluation]:
+    """Return whether `evaluate` made a result."""
+    return isinstance(result, Estimates) and result.made_by == "evaluate"
+
+
+def is_published(result: object) -> TypeGuard[Published]:
+    """Return whether `published` made a result."""
+    return isinstance(result, Estimates) and result.made_by == "published"
+
+
 def _kind(name: str, source: Any) -> str:
     """Return what a model is given by."""
-    if isinstance(source, Evaluation):
-        return "evaluate"
-    if isinstance(source, Published):
-        return "published"
+    if is_evaluation(source) or is_published(source):
+        return str(source.made_by)
     if isinstance(source, Estimates):
         raise InputError(f"{name} must be ranks or an evaluation, got estimates; give its ranks")
     return "tables" if is_table(source) else "arrays"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from unsample.answers._estimates import Estimates, MeanOfRuns
-from unsample.answers._laws import JointLaw
-from unsample.answers._notes import Note
-from unsample.answers._published import Published
+from unsample.counts import ModelCounts
 from unsample.errors import InputError
-from unsample.evidence import ModelCounts
+from unsample.questions.compare.models import is_published
+from unsample.questions.estimate.result import Estimates, MeanOfRuns
+from unsample.report import Note
 from unsample.tables import RUN_OF
+from unsample.uncertainty import Uncertain
 
 #: The names of the runs of each model; a model with one run may have its own name.
 Runs = dict[str, list[str]]
@@ -26,7 +26,7 @@ def split_runs(models: Mapping[str, Any]) -> tuple[Mapping[str, Any], Runs]:
         held = list(source) if _are_runs(source) else [source]
         if not held:
             raise InputError(f"{name} must have at least one run, got an empty list")
-        if len(held) > 1 and isinstance(held[0], Published):
+        if len(held) > 1 and is_published(held[0]):
             raise InputError(
                 f"{name} must be one result of published, got {len(held)}; for numbers that are "
                 "means over runs, call published with their mean and with runs"
@@ -46,25 +46,24 @@ def _are_runs(source: Any) -> bool:
     )
 
 
-def law_of_models(law: JointLaw, runs: Runs) -> JointLaw:
-    """Return the law of models, given that of runs: of models all of whose runs have it."""
-    if law is None or law.names == tuple(runs):
-        return law
-    whole = {name: names for name, names in runs.items() if {*names} <= {*law.names}}
-    return law.averaged(whole) if whole else None
+def mean_of_runs(
+    name: str, runs: Sequence[Estimates], own: Callable[[str, str], Uncertain | None]
+) -> Estimates:
+    """Return the estimates of a model: those of its only run, or of the mean of its runs.
 
-
-def mean_of_runs(name: str, runs: Sequence[Estimates], laws: Mapping[str, JointLaw]) -> Estimates:
-    """Return the estimates of a model: those of its only run, or of the mean of its runs."""
+    ``own`` tells what a model's metric may be; None where runs are known by bounds alone.
+    """
     first = runs[0]
     if len(runs) == 1:
         return first
     entries = []
-    for metric, law in laws.items():
-        spread = law.spread(name) if law is not None and name in law.names else None
-        entries.append(MeanOfRuns.of(tuple(each[metric] for each in runs), spread))
+    for metric in first.metrics:
+        like = own(name, metric.name)
+        entries.append(MeanOfRuns.of(tuple(each[metric] for each in runs), like))
     notes = tuple(note for each in runs for note in each.notes)
-    return Estimates(tuple(entries), first.counts, {}, notes, first.candidates, first.filtered)
+    return Estimates(
+        tuple(entries), first.counts, {}, notes, first.protocol, first.filtered, first.level
+    )
 
 
 def on_runs(runs: Runs) -> list[Note]:
@@ -75,6 +74,6 @@ def on_runs(runs: Runs) -> list[Note]:
     has = "has" if len(alone) == 1 else "have"
     text = (
         f"{', '.join(alone)} {has} one run: how far another training would move it is not in its "
-        "interval, nor in its chances; give several runs of each model"
+        "interval, nor in its probabilities; give several runs of each model"
     )
     return [Note("one run", text)]

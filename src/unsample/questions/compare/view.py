@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from unsample.answers import (
-    LIKE,
-    THESE,
-    Across,
-    Comparison,
-    Difference,
-    MeanStanding,
-    Published,
-    Standing,
+from unsample.questions.compare.data_sets import LIKE, THESE, Across, MeanStanding
+from unsample.questions.compare.differences import Difference
+from unsample.questions.compare.models import is_published
+from unsample.questions.compare.result import Comparison, Standing
+from unsample.questions.estimate.result import Estimates
+from unsample.questions.estimate.view import heading, is_exact
+from unsample.report import (
+    DASH,
+    Columns,
+    Ends,
+    Notes,
+    Number,
+    Part,
+    Table,
+    View,
+    digits,
+    number,
+    probability,
 )
-from unsample.show._estimates import heading, is_exact
-from unsample.show._sheet import Notes, Part, Sheet, sheet
-from unsample.show._table import Columns, Ends, Number, Table, chance, digits, number
 
 #: Models whose differences are all shown: more no eye can follow.
 _MOST_MODELS = 20
 
 
-@sheet.register
-def _(result: Comparison) -> Sheet:
-    return Sheet(
+def view_of_comparison(result: Comparison) -> View:
+    """Return what is shown of models on one data set."""
+    return View(
         verb="compare",
         title=f"Which of {len(result.models)} models is truly better?",
         about=_about(result),
@@ -32,6 +39,7 @@ def _(result: Comparison) -> Sheet:
             Part("Models", _standings(result)),
             Part("Differences", _differences(result)),
         ),
+        plotted=1,
         verdicts=result.sentences(),
         notes=_notes(result),
         warnings=result.warnings,
@@ -47,9 +55,12 @@ def _(result: Comparison) -> Sheet:
 def _about(result: Comparison) -> tuple[str, ...]:
     """Return by what models are compared; of each model where that comes from a paper."""
     count, held = f"{len(result.models)} models", result.estimates
-    first = next(iter(held.values()))
-    if isinstance(first, Published):
-        lines = (f"{name}: {'; '.join(sheet(each).about)}" for name, each in held.items())
+    first, *others = held.values()
+    if _is_mixed(held.values()):
+        lines = (f"{name}: {heading(each)}" for name, each in held.items())
+        return (f"{count}, compared {result.pairing}", *lines)
+    if is_published(first):
+        lines = (f"{name}: {'; '.join(each.view().about)}" for name, each in held.items())
         return (f"{count}, compared by printed numbers", *lines)
     runs = sorted({*result.runs.values()})
     if runs != [1]:
@@ -58,14 +69,24 @@ def _about(result: Comparison) -> tuple[str, ...]:
         count += ","
     scored = ", ".join(f"{name} {each:,}" for name, each in result.scored.items())
     cost = (f"scores: {scored}; {sum(result.scored.values()):,} in all",) if scored else ()
-    return (f"{count} {heading(first)}, compared {result.pairing}", *cost)
+    return (f"{count} {heading(first, *others)}, compared {result.pairing}", *cost)
+
+
+def _is_mixed(results: Iterable[Estimates]) -> bool:
+    """Return whether some models were ranked in full, and others were not."""
+    full = {bool((each.counts.sampled == each.counts.items - 1).all()) for each in results}
+    return len(full) > 1
 
 
 def _notes(result: Comparison) -> Notes:
-    told = f"chance of at least {_sure(result)}"
+    told = f"probability of at least {_sure(result)}"
     if {*result.runs.values()} == {1}:
-        told += "; one run of each model: training chance is not in it"
-    notes = (("best", "chance of being the best"), ("told apart", told))
+        told += "; one run of each model: variation between trainings is not in it"
+    notes = (
+        ("places", f"between which each model lies ({_sure(result)}); overlapping ones are tied"),
+        ("best", "probability of being the best"),
+        ("differ", told),
+    )
     if len(result.models) <= _MOST_MODELS:
         return notes
     return ("differences", "from the highest estimate; JSON and to_frame have all"), *notes
@@ -78,11 +99,13 @@ def _sure(result: Comparison | Across) -> str:
 def _standings(result: Comparison) -> Table:
     """Return a row for each model, the highest estimate of each metric first."""
     winners = {metric.name: result.winner(metric) for metric in result.metrics}
+    places = {metric.name: result.places(metric) for metric in result.metrics}
     columns: Columns[Standing] = {
         "metric": lambda row: row.metric,
         "model": lambda row: row.model,
         "estimate": lambda row: _standing(row, result, bold=winners[row.metric] == row.model),
-        "best": lambda row: chance(row.chance),
+        "places": lambda row: _span(places[row.metric][row.model]),
+        "best": lambda row: probability(row.probability),
         "source": lambda row: row.source,
     }
     return replace(
@@ -97,6 +120,13 @@ def _standings(result: Comparison) -> Table:
     )
 
 
+def _span(places: tuple[int, int]) -> Number:
+    """Return a range of places as a reader writes it: 1, or 2 to 4 with a dash."""
+    first, last = places
+    text = f"{first}" if first == last else f"{first}{DASH}{last}"
+    return Number(text, float(first))
+
+
 def _standing(row: Standing, result: Comparison, *, bold: bool = False) -> Number:
     """Return the estimate of a model, as `value_of` does, at the level of the comparison."""
     entry = result.estimates[row.model][row.metric]
@@ -107,7 +137,7 @@ def _standing(row: Standing, result: Comparison, *, bold: bool = False) -> Numbe
 
 
 def _differences(result: Comparison) -> Table:
-    """Return the differences of pairs, the higher estimate first, and who is told apart."""
+    """Return the differences of pairs, the higher estimate first, and who differs."""
     rows = [pair if pair.value >= 0 else pair.reversed() for pair in result.differences]
     if len(result.models) > _MOST_MODELS:
         highest = {row.metric: row.model for row in reversed(result.standings)}
@@ -116,15 +146,15 @@ def _differences(result: Comparison) -> Table:
         "metric": lambda row: row.metric,
         "models": lambda row: f"{row.a} - {row.b}",
         "difference": lambda row: _signed(row, bold=row.winner is not None),
-        "chance": lambda row: chance(row.chance),
+        "probability": lambda row: probability(row.probability),
     }
     return replace(
         Table.of(rows, columns),
         caption="Differences between models",
         identity="differences",
-        interval=f"{result.level_of_both:g} % interval",
-        bold=f"told apart ({_sure(result)})",
-        told="told apart",
+        interval=f"{100 * result.level_of_differences:g} % interval",
+        bold=f"differ ({_sure(result)})",
+        told="differ",
     )
 
 
@@ -137,10 +167,10 @@ def _signed(row: Difference, wider: Ends | None = None, *, bold: bool = False) -
 # -- several data sets ----------------------------------------------------------------------------
 
 
-@sheet.register
-def _(result: Across) -> Sheet:
+def view_of_means(result: Across) -> View:
+    """Return what is shown of models on several data sets."""
     sets = ", ".join(result.comparisons)
-    return Sheet(
+    return View(
         verb="compare",
         title=f"Which of {len(result.models)} models is better over {len(result.whole)} data sets?",
         about=(f"{len(result.models)} models on {len(result.comparisons)} data sets ({sets})",),
@@ -151,7 +181,7 @@ def _(result: Across) -> Sheet:
         ),
         verdicts=result.sentences(),
         notes=(
-            ("best", f"chance of the highest mean on {THESE}"),
+            ("best", f"probability of the highest mean on {THESE}"),
             ("best on", "so many of them, to be expected"),
             ("place", f"the mean place, with its interval on {LIKE}"),
         ),
@@ -201,7 +231,7 @@ def _means(result: Across) -> Table:
         "metric": lambda row: row.metric,
         "model": lambda row: row.model,
         "mean": mean,
-        "best": lambda row: chance(row.chance),
+        "best": lambda row: probability(row.probability),
         "best on": lambda row: Number(f"{row.best_on:.1f}", row.best_on),
         "place": place,
     }
@@ -222,8 +252,8 @@ def _mean_differences(result: Across) -> Table:
         "difference": lambda row: _signed(
             row[0], (row[1].low, row[1].high), bold=row[1].winner is not None
         ),
-        "chance, these": lambda row: chance(row[0].chance),
-        "chance, like these": lambda row: chance(row[1].chance),
+        "probability, these": lambda row: probability(row[0].probability),
+        "probability, like these": lambda row: probability(row[1].probability),
     }
     return replace(
         Table.of(zip(result.differences, result.like, strict=True), columns),
@@ -231,6 +261,6 @@ def _mean_differences(result: Across) -> Table:
         identity="differences",
         interval=THESE,
         wider=LIKE,
-        bold=f"told apart on {LIKE} ({_sure(result)})",
-        told="told apart",
+        bold=f"differ on {LIKE} ({_sure(result)})",
+        told="differ",
     )

@@ -10,64 +10,98 @@ from typing import Any, NamedTuple, overload
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import check_choice
-from unsample._gone import refuses_gone
-from unsample.answers._doubts import (
+from unsample._checks import check_level
+from unsample._threads import one_thread
+from unsample.bounds import Bounds, DirectMean, MeanError
+from unsample.counts import Negatives, RankCounts, Targets
+from unsample.estimators import Estimator
+from unsample.likelihood import Observed
+from unsample.metrics import Metric
+from unsample.posterior import Cloud, Prior
+from unsample.questions.estimate.diagnostics import (
     beyond_items,
     drawn_often,
-    on_bounds,
     on_fits,
+    on_likeness,
     one_less,
     outside,
 )
-from unsample.answers._estimates import (
-    AUTO,
-    Estimate,
-    Estimates,
-    entry_of,
-)
-from unsample.answers._given import USUAL, Given, possible_metrics
-from unsample.answers._notes import Note, warn_of
-from unsample.answers._prior import SHIPPED, as_methods, as_prior, prior_kind
-from unsample.answers._result import DEFAULT_METRICS
-from unsample.bounds import Bounds, DirectMean, MeanError
-from unsample.estimators import CANDIDATES, Estimator, Observed
-from unsample.evidence import RankCounts, Targets
-from unsample.law import RankDistribution
-from unsample.metrics import Metric
-from unsample.prior import Posterior, Prior
+from unsample.questions.estimate.inputs import Inputs, usual_metrics
+from unsample.questions.estimate.prior_choice import SHIPPED, as_methods, as_prior, check_protocol
+from unsample.questions.estimate.result import AUTO, MEAN, Estimate, Estimates, sampled_estimate
+from unsample.report import Note, warn_of
+from unsample.sampling import RankDistribution, refuse_overdrawn
 from unsample.tables import Read
+from unsample.uncertainty import DEFAULT_LEVEL
 
 DEFAULT_METHOD = AUTO
 
 
-# What comes back follows from what comes in; which arguments there are, the function says.
+# What comes back follows from what comes in.
 @overload
-def estimate(ranks: Mapping[str, Any], **options: Any) -> dict[str, Estimates]: ...
+def estimate(
+    ranks: Mapping[str, Any],
+    *,
+    items: npt.ArrayLike | None = None,
+    sampled: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    protocol: str | None = None,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
+    method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
+    prior: Prior | str | os.PathLike[str] | None = SHIPPED,
+    by: str | None = None,
+    level: float = DEFAULT_LEVEL,
+    negatives: Negatives | None = None,
+    read: Read | None = None,
+) -> dict[str, Estimates]: ...
 @overload
-def estimate(ranks: Any, *, by: str, **options: Any) -> dict[str, Estimates]: ...
-@overload
-def estimate(ranks: Any, *, by: None = None, **options: Any) -> Estimates: ...
-
-
-@refuses_gone  # type: ignore[misc]
 def estimate(
     ranks: Any,
     *,
     items: npt.ArrayLike | None = None,
     sampled: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
-    replacement: bool = True,
-    negatives: str = "own",
-    candidates: str | None = None,
-    kind: str | None = None,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    protocol: str | None = None,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
+    method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
+    prior: Prior | str | os.PathLike[str] | None = SHIPPED,
+    by: None = None,
+    level: float = DEFAULT_LEVEL,
+    negatives: Negatives | None = None,
+    read: Read | None = None,
+) -> Estimates: ...
+@overload
+def estimate(
+    ranks: Any,
+    *,
+    by: str,
+    items: npt.ArrayLike | None = None,
+    sampled: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    protocol: str | None = None,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
+    method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
+    prior: Prior | str | os.PathLike[str] | None = SHIPPED,
+    level: float = DEFAULT_LEVEL,
+    negatives: Negatives | None = None,
+    read: Read | None = None,
+) -> dict[str, Estimates]: ...
+def estimate(
+    ranks: Any,
+    *,
+    items: npt.ArrayLike | None = None,
+    sampled: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    protocol: str | None = None,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
     method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     by: str | None = None,
-    read: Read = USUAL,
+    level: float = DEFAULT_LEVEL,
+    negatives: Negatives | None = None,
+    read: Read | None = None,
 ) -> Estimates | dict[str, Estimates]:
-    """Estimate full-catalogue metrics from ranks among sampled items.
+    """Estimate full-catalogue metrics from ranks among items sampled uniformly at random.
 
     Parameters
     ----------
@@ -75,44 +109,47 @@ def estimate(
         The rank of each target among the ``sampled + 1`` items it was ranked with; 1 is the best.
         Or a table: a file (CSV, TSV, JSON lines, Parquet, NPZ), a folder, a pattern such as
         ``"runs/*.parquet"``, a list of files, a data frame of pandas, Polars, PyArrow, DuckDB or
-        PySpark, or what the query of `unsample.sql` returns. Or `RankCounts`, which hold ``items``
-        and ``sampled``. Or a dict of names and any of these.
+        PySpark, or what the query of `unsample.sql` returns. Or `RankCounts`. Or a dict of names
+        and any of these. Counts, saved ones too, hold ``items`` and ``sampled``: leave them out, or
+        repeat what the counts hold.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
         each target (if seen items are left out of the candidates, it differs by user).
     sampled
         The number of items sampled for a target, without the target: one, or one for each target.
+        Where these differ, ``items - 1`` says that a target was ranked among all items: a few users
+        in full, drawn at random, show the first ranks, which no sample does.
     users
         The user of each rank, if users have several targets: metrics are means over users, and
         errors count users. HR, MRR and AP then need all targets of a user ranked among the same
         items: give a table of scored rows (user, item, score, target).
-    replacement
-        Whether the same item may be sampled twice for a target.
-    negatives
-        ``"own"`` if items were sampled for each target, ``"shared"`` if all targets were ranked
-        against one pool of sampled items: their ranks then depend on each other. If it is known
-        which item beats which target, give a table of scored rows (user, item, score, target).
-    candidates
-        ``"unseen"`` if the items a user had already seen were left out of the candidates,
-        ``"all"`` if they were among them. Sampled ranks cannot tell this at small K, and
-        intervals are narrower when it is given. Without it, intervals allow for either.
-    kind
-        The kind of evaluation: ``"recommendation"``, ``"repeats"`` if people choose again what
-        they chose before (baskets, sessions, songs), or ``"graph"`` for knowledge graphs: the other
-        relevant items of a user were then left out when a target was ranked, and metrics are means
-        over targets. If it is not given, the data decide, and intervals are wider.
+    protocol
+        How targets were ranked, which sampled ranks cannot tell at small K. ``"unseen"``: the items
+        that a user had already seen were left out of the candidates. ``"all"``: they were among
+        them. ``"repeats"``: they were, and people choose again what they chose before (baskets,
+        sessions, songs). ``"graph"``: a knowledge graph; the other relevant items of a user were
+        left out when a target was ranked, and metrics are means over targets. Without it, intervals
+        allow for the first three and are wider.
     metrics
-        Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
+        Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`; by default Recall@10, NDCG@10
+        and AP@10.
     method
         Names from `unsample.estimators.REGISTRY` such as ``"mle"`` or ``"bv(gamma=0.01)"``; by
         default ``"auto"``, the value of the posterior. The methods of papers give a value and P(R);
         intervals belong to the metric, and are the same for all methods.
     prior
         What other data sets say about P(R), for ``auto`` and for intervals: by default the prior in
-        the package; or your own `Prior`, or its file. With None no prior is used: ``auto`` is then
+        the package; or your own `Prior`, or its file. With None or ``"none"`` no prior is used:
+        ``auto`` is then
         ``mle``, and intervals are the bounds.
     by
         A column of the table, such as ``"model"``, for an estimate of each of its values.
+    level
+        The level of the intervals that are shown. ``interval(level)`` of an estimate gives others.
+    negatives
+        How items were drawn: `unsample.Negatives`, by default for each target, with replacement.
+        In any case every candidate must be as likely to be drawn as any other. Ranks do not show
+        whether it was: from samples by popularity they give a wrong number without a warning.
     read
         What columns of a table are called, what its rows hold, and how ties are broken: see
         `unsample.Read`.
@@ -127,36 +164,51 @@ def estimate(
     >>> round(result["Recall@50"].value, 1), result["Recall@50"].resolved
     (0.3, True)
     """
-    given = Given(items, sampled, users, replacement, negatives, kind, read)
-    filtered = given.filtered or (isinstance(ranks, Targets) and ranks.filtered)
+    check_level(level)
+    inputs = Inputs.of(
+        items=items,
+        sampled=sampled,
+        users=users,
+        negatives=negatives,
+        protocol=protocol,
+        read=read,
+    )
+    filtered = inputs.asked.filtered or (isinstance(ranks, Targets) and ranks.filtered)
     results = {}
-    for name, counts in given.counts(ranks, by).items():
-        found = estimate_counts(
-            counts, metrics=metrics, method=method, candidates=candidates, prior=prior, kind=kind
+    for name, counts in inputs.counts(ranks, by).items():
+        results[name] = estimate_counts(
+            counts,
+            metrics=metrics,
+            method=method,
+            protocol=protocol,
+            prior=prior,
+            level=level,
+            filtered=filtered,
         )
-        results[name] = replace(found, filtered=filtered)
-    warn_of((note for found in results.values() for note in found.notes), stacklevel=3)
+    warn_of(note for found in results.values() for note in found.notes)
     return results[""] if by is None and list(results) == [""] else results
 
 
+@one_thread()
 def estimate_counts(
     counts: RankCounts,
     *,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
     method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
-    candidates: str | None = None,
+    protocol: str | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
-    kind: str | None = None,
+    level: float = DEFAULT_LEVEL,
+    filtered: bool = False,
 ) -> Estimates:
     """Return what `estimate` returns, but raise no warnings: they are in the result.
 
     Callers that print warnings themselves need no others. To filter warnings is not safe in
     threads: filters belong to the whole process, and one thread's change would stay for the others.
     """
-    if candidates is not None:
-        check_choice("candidates", candidates, CANDIDATES)
-    wanted = _metrics.parse_all(possible_metrics(metrics, counts))
-    held, chosen = as_prior(prior), prior_kind(kind, candidates)
+    check_protocol(protocol)
+    wanted = _metrics.parse_all(usual_metrics(counts) if metrics is None else metrics)
+    refuse_overdrawn(counts.largest, counts.sampled)
+    held = as_prior(prior)
     methods = as_methods(method, held)
     for asked in methods.values():
         if asked is not None:
@@ -167,14 +219,12 @@ def estimate_counts(
         if weighed.known.all():
             parts.append(_known(weighed, same, methods))
             continue
-        posterior = None
-        if held is not None:
-            posterior = Posterior.of(weighed, held, kind=chosen, candidates=candidates)
-        parts.append(_sampled(weighed, same, methods, posterior))
+        cloud = None if held is None else Cloud.of(weighed, held, protocol=protocol)
+        parts.append(_sampled(weighed, same, methods, cloud))
     by_name = {(entry.method, entry.metric.name): entry for part in parts for entry in part.entries}
     # P(R) is that of a metric to which all relevant items of a user count the same, if any.
     alike = [part for part in parts if part.metrics[0].family.weighs_alike] or parts[:1]
-    notes = beyond_items(wanted, counts.largest_catalogue)
+    notes = beyond_items(wanted, counts.catalogues[1])
     notes += drawn_often(counts) + one_less(counts)
     notes += [Note("biased", each.caution) for each in methods.values() if each and each.caution]
     return Estimates(
@@ -182,7 +232,9 @@ def estimate_counts(
         counts,
         alike[0].curves,
         tuple(dict.fromkeys([*notes, *(note for part in parts for note in part.notes)])),
-        candidates,
+        protocol=protocol,
+        filtered=filtered,
+        level=level,
     )
 
 
@@ -215,9 +267,12 @@ def _known(
     for metric in metrics:
         direct = DirectMean.of(metric, counts)
         values = observed.known_weights([metric])[:, 0] if direct is None else direct.values
-        value = counts.scale * float(counts.weight @ values) / float(counts.weight.sum())
+        value = counts.weight_per_user * float(counts.weight @ values) / float(counts.weight.sum())
         error = MeanError.of_cells(values, counts, metric)
-        entries += [Estimate.of_known(metric, name, value, error, counts) for name in methods]
+        entries += [
+            Estimate.of_known(metric, name, value=value, error=error, counts=counts)
+            for name in methods
+        ]
     return _Part(metrics, entries, {}, [])
 
 
@@ -225,26 +280,32 @@ def _sampled(
     counts: RankCounts,
     metrics: tuple[Metric, ...],
     methods: Mapping[str, Estimator | None],
-    posterior: Posterior | None,
+    cloud: Cloud | None,
 ) -> _Part:
-    """Answer with one posterior, and one fit of each method of a paper."""
+    """Answer with one cloud, and one fit of each method of a paper."""
     cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in metrics]
-    observed, bounds = Observed.prepare(counts, cutoffs=cutoffs), Bounds.of(counts, cutoffs)
-    fits = {name: each.evaluate(observed, metrics) for name, each in methods.items() if each}
-    learned = None if posterior is None else posterior.curve()
+    bounds = Bounds.of(counts, cutoffs)
+    papers = {name: each for name, each in methods.items() if each is not None}
+    observed = Observed.prepare(counts, cutoffs=cutoffs) if papers else None
+    fits = {name: each.evaluate(observed, metrics) for name, each in papers.items() if observed}
+    learned = None if cloud is None else cloud.mean()
     curves = {name: fits[name].distribution if name in fits else learned for name in methods}
     entries, notes = list[Estimate](), on_fits(fits, metrics)
     for place, metric in enumerate(metrics):
-        first = entry_of(metric, counts, bounds, posterior)
+        known = sampled_estimate(
+            metric, next(iter(methods)), counts=counts, bounds=bounds, cloud=cloud
+        )
         unbiased = DirectMean.of(metric, counts) is not None
         for name in methods:
-            value = first.value
+            entry = known if name == known.method else replace(known, method=name)
             if name in fits and not unbiased:
-                value = counts.scale * float(fits[name].values[0, place])
-                value = min(value, counts.ceiling(metric))
-            entries.append(replace(first, method=name, value=value))
-            notes += outside(entries[-1])
-    notes += on_bounds(counts, bounds, posterior, entries)
+                value = counts.weight_per_user * float(fits[name].values[0, place])
+                entry = replace(entry, value=min(value, counts.ceiling(metric)))
+            entries.append(entry)
+            notes += outside(entry)
+    # An unbiased mean does not depend on the curves, whatever they are like.
+    of_curves = any(entry.source != MEAN for entry in entries)
+    notes += on_likeness(bounds, cloud if of_curves else None, entries)
     kept = {name: curve for name, curve in curves.items() if curve is not None}
     return _Part(metrics, entries, kept, notes)
 

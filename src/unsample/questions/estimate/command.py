@@ -8,7 +8,7 @@ from unsample.cli import options
 from unsample.cli.console import verb
 
 if TYPE_CHECKING:
-    from unsample.answers import Estimates
+    from unsample.questions.estimate.result import Estimates
 
 
 @verb(
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         default=("auto",),
         words="unsample.estimators:REGISTRY",
     ),
+    options.LEVEL,
     options.option("--by", "COLUMN", "Estimate for each value of this column, such as model."),
     *options.TABLES,
     options.PLOT,
@@ -41,20 +42,22 @@ def estimate(
 ) -> Estimates | dict[str, Estimates] | str:
     """Estimate full-catalogue metrics from the ranks in FILE.
 
+    Each rank must be one among items that were drawn uniformly at random.
+
     FILE is CSV, TSV, Parquet, JSON lines or NPZ with a column rank (1 is the best), or with scored
     items (user, score, target); a quoted pattern of files, or a folder; - for standard input; or
     NAME=FILE for each of several models.
     """
     read = options.reading(asked)
     if print_sql is not None:
-        pair = "user" in (read.columns or {})
-        return options.query(print_sql, files, read, asked, by=by, pair=pair)
-    from unsample import answers
+        return options.query(print_sql, files, read, asked, by=by)
+    from unsample.questions.estimate import ask
 
-    found: Estimates | dict[str, Estimates] = answers.estimate(
+    found: Estimates | dict[str, Estimates] = ask.estimate(
         options.sources(files),
-        metrics=metrics or answers.DEFAULT_METRICS,
+        metrics=metrics or None,
         by=by,
+        negatives=options.drawn(asked),
         read=read,
         **asked,
     )

@@ -6,42 +6,37 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from unsample.answers._estimates import Estimate
-from unsample.answers._notes import Note
 from unsample.bounds import Bounds
+from unsample.counts import RankCounts
 from unsample.estimators import Fit
-from unsample.evidence import RankCounts
 from unsample.metrics import Metric
-from unsample.prior import BOUNDS, FEWEST_USERS, Posterior
+from unsample.posterior import Cloud
+from unsample.questions.estimate.result import BOUNDS, Estimate
+from unsample.report import Note
 
 #: How many metrics a note names.
 _NAMED = 3
 #: Ranks before the last whose targets say how many to expect at the last, and how many make an
-#: empty last rank no chance: exp(-10) is less than one in twenty thousand.
-_BEFORE, _NEAREST, _NO_CHANCE = 10, 3, 10.0
-#: Why intervals are the bounds, and what to do.
-_WHY_BOUNDS = {
-    "refuted": (
-        "no distribution of global ranks fits these sampled ranks: items, sampled, or how items "
-        "were drawn or ties broken is not as stated, and no estimate can be trusted"
-    ),
-    "shared": (
-        "targets share their sampled items, and it is not known which item beats which target: the "
-        "intervals are bounds, which allow for any dependence, and are wide; record outcomes by "
-        "item (rows of user, item, score, target), or draw items for each target"
-    ),
-    "few users": "{users} few: the intervals are bounds, valid for any number",
-    "few items": (
-        "fewer than four of the shared items make up most of the error that comes with them, so "
-        "that nothing tells how large it is: these intervals are bounds, which allow for any "
-        "dependence; draw a larger part, or ask for a larger K"
-    ),
-    "unlike": (
-        "these sampled ranks are unlike those of the data sets that the prior was learned from: "
-        "the intervals are bounds, which hold whatever P(R) is; check items, sampled, ties and how "
-        "items were drawn"
-    ),
-}
+#: empty last rank no accident: exp(-10) is less than one in twenty thousand.
+_BEFORE, _NEAREST, _NO_ACCIDENT = 10, 3, 10.0
+_REFUTED = (
+    "no distribution of global ranks fits these sampled ranks: items, sampled, or how items were "
+    "drawn or ties broken is not as stated, and no estimate can be trusted"
+)
+_SHARED = (
+    "targets share their sampled items, and it is not known which item beats which target: the "
+    "intervals are bounds, which allow for any dependence, and are wide; record outcomes by item "
+    "(rows of user, item, score, target), or draw items for each target"
+)
+_FEW_ITEMS = (
+    "fewer than four of the shared items make up most of the error of {metrics}, so that nothing "
+    "tells how large it is: the intervals are bounds, which allow for any dependence; draw a "
+    "larger part, or ask for a larger K"
+)
+_UNLIKE = (
+    "these sampled ranks are unlike those of the data sets that the prior was learned from: check "
+    "items, sampled, ties and how items were drawn; if all is as stated, the intervals are a guess"
+)
 
 
 def beyond_items(metrics: Iterable[Metric], items: int) -> list[Note]:
@@ -58,16 +53,16 @@ def beyond_items(metrics: Iterable[Metric], items: int) -> list[Note]:
 def drawn_often(counts: RankCounts) -> list[Note]:
     """Return a note if most targets have more draws than their catalogue has other items.
 
-    It is no error: small relations of a knowledge graph are sampled so, and the law holds.
+    It is no error: small relations of a knowledge graph are sampled so, and the distribution holds.
     """
-    often = counts.sampled > counts.items - 1
+    often = counts.sampled > counts.largest - 1
     if 2.0 * counts.weight[often].sum() <= counts.weight.sum():
         return []
     where = int(np.argmax(often))
     text = (
         f"sampled must be less than items to save anything, got {counts.sampled[where]:,} draws "
-        f"from {counts.items[where]:,} items; check items, the size of the whole catalogue, and if "
-        "all its items were ranked give unsample.exact the ranks"
+        f"from {counts.largest[where]:,} items; check items, the size of the whole catalogue, and "
+        "if all its items were ranked give unsample.exact the ranks"
     )
     return [Note("drawn often", text)]
 
@@ -82,7 +77,7 @@ def one_less(counts: RankCounts) -> list[Note]:
     nearest = min(before[-_NEAREST:])
     # Where numbers fall towards the end they may go on falling.
     expected = nearest * min(1.0, nearest * len(before) / max(sum(before), 1))
-    if last or expected < _NO_CHANCE:
+    if last or expected < _NO_ACCIDENT:
         return []
     text = (
         f"sampled counts the items drawn beside the target, got {sampled}, but none of "
@@ -130,21 +125,16 @@ def outside(entry: Estimate) -> list[Note]:
     return [Note("outside", text)]
 
 
-def on_bounds(
-    counts: RankCounts, bounds: Bounds, posterior: Posterior | None, entries: Sequence[Estimate]
-) -> list[Note]:
-    """Return why intervals are the bounds, if any are."""
-    if bounds.feasible and all(entry.source != BOUNDS for entry in entries):
-        return []
+def on_likeness(bounds: Bounds, cloud: Cloud | None, entries: Sequence[Estimate]) -> list[Note]:
+    """Return what speaks against the data as they were stated, and why intervals are bounds."""
     if not bounds.feasible:
-        why = "refuted"
-    elif counts.shared is not None and not counts.shared.known:
-        why = "shared"
-    elif counts.effective_users < FEWEST_USERS:
-        why = "few users"
-    elif posterior is None:  # which was asked for
+        return [Note("refuted", _REFUTED)]
+    if cloud is None:
         return []
-    else:
-        why = "unlike" if BOUNDS in posterior.sources else "few items"
-    users = "1 user is" if counts.users == 1 else f"{counts.users:,} users are"
-    return [Note(why, _WHY_BOUNDS[why].format(users=users))]
+    if cloud.blind:
+        return [Note("shared", _SHARED)]
+    found = [Note("unlike", _UNLIKE)] if cloud.fitted.unlike else []
+    few = dict.fromkeys(each.metric.name for each in entries if each.source == BOUNDS)
+    if few and cloud.fitted.cells.items is not None:
+        found.append(Note("few items", _FEW_ITEMS.format(metrics=", ".join(few))))
+    return found

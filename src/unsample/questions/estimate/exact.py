@@ -9,22 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import (
-    FloatArray,
-    IntArray,
-    as_integer_array,
-    at_position,
-)
-from unsample.answers._doubts import beyond_items
-from unsample.answers._estimates import Estimate, Estimates
-from unsample.answers._notes import warn_of
-from unsample.answers._result import DEFAULT_METRICS
+from unsample._checks import FloatArray, IntArray, as_integer_array, at_position, check_unmasked
+from unsample._threads import one_thread
 from unsample.bounds import MeanError
+from unsample.counts import WHOLE, RankCounts, Targets, number_users
 from unsample.designs import UserValues
 from unsample.errors import DesignError, InputError, RankError
-from unsample.evidence import WHOLE, RankCounts, Targets, number_users
-from unsample.law import RankDistribution, RankGrid
-from unsample.metrics import Metric
+from unsample.metrics import DEFAULT_METRICS, Metric
+from unsample.questions.estimate.diagnostics import beyond_items
+from unsample.questions.estimate.inputs import refuse_run
+from unsample.questions.estimate.result import Estimate, Estimates
+from unsample.report import warn_of
+from unsample.sampling import RankDistribution, RankGrid
 from unsample.tables import is_table, read_full_ranks
 
 #: The name of the method in results, for values that did not have to be estimated.
@@ -37,7 +33,7 @@ def exact(
     full_ranks: Any,
     *,
     items: npt.ArrayLike | None = None,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
     users: npt.ArrayLike | None = None,
     relevance: npt.ArrayLike | None = None,
     filtered: bool = False,
@@ -77,10 +73,12 @@ def exact(
         table = read_full_ranks(full_ranks, items=items)
         full_ranks, items = table.ranks, table.items
         users, relevance = table.users, table.relevance
+    refuse_run(full_ranks)
     if items is None:
         raise DesignError("items must be given with ranks, got None; it counts all candidates")
+    wanted = _metrics.parse_all(DEFAULT_METRICS if metrics is None else metrics)
     ranks = as_integer_array("ranks", full_ranks, hint=WHOLE).astype(np.int64)
-    grades = None if relevance is None else as_grades(relevance, len(ranks))
+    grades = None if relevance is None else as_grades(relevance, len(ranks), wanted)
     if grades is not None and not (grades > 0).all():
         kept = grades > 0
         if not kept.any():
@@ -98,29 +96,29 @@ def exact(
         raise RankError(f"{text}; check items" if hint else text) from problem
     if counts.several:
         _refuse_equal_ranks(found)
-    result = exact_targets(found, metrics, grades)
-    warn_of(result.notes, stacklevel=2)
+    result = exact_targets(found, wanted, grades)
+    warn_of(result.notes)
     return result
 
 
+@one_thread()
 def exact_targets(
-    found: Targets,
-    metrics: str | Metric | Iterable[str | Metric],
-    relevance: FloatArray | None,
+    found: Targets, wanted: tuple[Metric, ...], relevance: FloatArray | None
 ) -> Estimates:
     """Return what `exact` returns, for targets with full ranks known as far as metrics need."""
-    wanted = _metrics.parse_all(metrics)
     users = UserValues.of(found, wanted, relevance)
     entries = []
     for place, (metric, mean) in enumerate(zip(wanted, users.means, strict=True)):
         error = MeanError.of(users.totals[:, place], users.weights, metric)
-        entries.append(Estimate.of_known(metric, NAME, float(mean), error, found.counts))
+        entries.append(
+            Estimate.of_known(metric, NAME, value=float(mean), error=error, counts=found.counts)
+        )
     return Estimates(
         tuple(entries),
         found.counts,
         {NAME: _as_distribution(found.counts)},
         filtered=found.filtered,
-        notes=tuple(beyond_items(wanted, found.counts.largest_catalogue)),
+        notes=tuple(beyond_items(wanted, found.counts.catalogues[1])),
     )
 
 
@@ -134,8 +132,9 @@ def _as_distribution(counts: RankCounts) -> RankDistribution:
     return RankDistribution(grid, mass / mass.sum())
 
 
-def as_grades(relevance: npt.ArrayLike, size: int) -> FloatArray:
-    """Check the relevance of each target, and return it."""
+def as_grades(relevance: npt.ArrayLike, size: int, metrics: Iterable[Metric]) -> FloatArray:
+    """Return the relevance of each target; refuse what the metrics cannot weigh."""
+    check_unmasked("relevance", relevance)
     grades = np.asarray(relevance, dtype=np.float64)
     if grades.shape != (size,):
         raise InputError(
@@ -146,6 +145,15 @@ def as_grades(relevance: npt.ArrayLike, size: int) -> FloatArray:
         raise InputError(
             f"relevance must be finite and not negative, got {grades[bad]} {at_position(bad, size)}"
         )
+    for metric in metrics:
+        most = metric.family.largest_grade
+        if metric.family.gain is not None and (grades > most).any():
+            bad = int(np.argmax(grades > most))
+            raise InputError(
+                f"relevance must be at most {most:g} for {metric}, got {grades[bad]} "
+                f"{at_position(bad, size)}: its gain would be too large to add up; use grades such "
+                "as 0 to 4"
+            )
     return grades
 
 

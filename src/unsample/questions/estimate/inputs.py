@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -11,61 +11,65 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import as_integer_array, as_rng, check_choice
-from unsample.answers._result import DEFAULT_METRICS
-from unsample.errors import DesignError, InputError
-from unsample.evidence import (
-    NEGATIVES,
+from unsample._checks import as_integer_array, check_kind
+from unsample.counts import (
     WHOLE,
     ItemCounts,
     ModelCounts,
+    Negatives,
     RankCounts,
     Targets,
-    check_ties,
+    as_negatives,
+    check_agrees,
 )
-from unsample.metrics import Metric
-from unsample.tables import (
-    Asked,
-    Read,
-    is_table,
-    read_counts,
-    read_data_sets,
-    read_models,
-)
+from unsample.errors import DesignError, InputError
+from unsample.metrics import DEFAULT_METRICS
+from unsample.questions.estimate.prior_choice import check_protocol
+from unsample.tables import Asked, Read, is_table, read_counts, read_data_sets, read_models
 
-#: How ranks are read unless it is said otherwise.
-USUAL = Read()
 #: Columns by which a mapping is known to be one table, and not a table for each name.
 _TELLING = ("rank", "score", "bin")
-#: The kind of evaluation in which other relevant items are left out when a target is ranked.
+#: The protocol in which other relevant items are left out when a target is ranked.
 GRAPH = "graph"
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """What holds for all sources: their design, and how they are read."""
+class Inputs:
+    """What holds for all sources: their sizes and users, how items were drawn, how tables are read.
 
-    items: npt.ArrayLike | None = None
-    sampled: npt.ArrayLike | None = None
-    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None
-    replacement: bool = True
-    negatives: str = "own"
-    kind: str | None = None
-    read: Read = USUAL
+    Sizes and users of arrays may differ by target; those of a table are its columns.
+    """
 
-    def __post_init__(self) -> None:
-        check_choice("negatives", self.negatives, NEGATIVES)
-        check_ties(self.read.ties, whole=True)
-        as_rng(self.read.rng)
+    items: Any
+    sampled: Any
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None
+    #: What is asked of a table, but for its sizes.
+    asked: Asked
 
-    @property
-    def filtered(self) -> bool:
-        """Return whether metrics are per target, as in knowledge graphs."""
-        return self.kind == GRAPH
+    @classmethod
+    def of(
+        cls,
+        *,
+        items: npt.ArrayLike | None,
+        sampled: npt.ArrayLike | None,
+        users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None,
+        negatives: Negatives | None,
+        protocol: str | None,
+        read: Read | None,
+    ) -> Inputs:
+        """Return what the arguments of `estimate` and `compare` say of all sources."""
+        how = Read() if read is None else read
+        check_kind("read", how, Read, hint="such as unsample.Read(rows='scores')")
+        asked = Asked(
+            read=how,
+            filtered=check_protocol(protocol) == GRAPH,
+            negatives=as_negatives(negatives),
+        )
+        return cls(items, sampled, users, asked)
 
     def sources(self, given: Any) -> dict[str, Any] | None:
         """Return the source of each name; None where one source is given for all."""
-        named = self.read.columns or {}
+        named = self.asked.read.columns or {}
         if not isinstance(given, Mapping) or any(named.get(c, c) in given for c in _TELLING):
             return None
         if not given:
@@ -78,26 +82,32 @@ class Given:
         if several is not None:
             return {name: self._counts(source, name) for name, source in several.items()}
         if is_table(given):
-            return dict(read_counts(given, self._asked(by)))
+            return dict(read_counts(given, self._table(by)))
         if by is not None:
             raise InputError(f"by must be left out with {_kind(given)}, which have no columns")
-        told = {"items": self.items, "sampled": self.sampled, "users": self.users}
-        extra = [name for name, value in told.items() if value is not None]
-        extra += ["negatives"] if self.negatives != "own" else []
-        if extra and isinstance(given, RankCounts | Targets):
-            kind = _kind(given)
-            raise InputError(f"{' and '.join(extra)} must be left out with {kind}, which know it")
         return {"": self._counts(given)}
+
+    def check_agrees(self, source: str, counts: RankCounts) -> None:
+        """Refuse what is said of ``counts`` beside them, if it is not what they hold."""
+        if self.users is not None:
+            raise InputError(f"users must be left out with {source}, where they are counted")
+        check_agrees(
+            source,
+            counts,
+            items=self.items,
+            sampled=self.sampled,
+            negatives=self.asked.negatives,
+        )
 
     def _counts(self, source: Any, name: str = "") -> RankCounts:
         if is_table(source):
-            return _only(read_counts(source, self._asked()), name)
+            return _only(read_counts(source, self._table()), name)
         found = self.targets(source, name)
         return found if isinstance(found, RankCounts) else found.counts
 
     def models(self, table: Any, by: str) -> ModelCounts:
         """Return the counts of the models of one table, and of each two of them."""
-        return read_counts(table, self._asked(by, runs=True), pair=True)
+        return read_counts(table, self._table(by, runs=True), pair=True)
 
     def data_sets(self, table: Any, across: str, by: str) -> dict[str, ModelCounts]:
         """Return the counts of the models of each data set of one table."""
@@ -105,19 +115,23 @@ class Given:
             raise InputError(
                 f"across must come with a table or a dict of data sets, got {type(table).__name__}"
             )
-        return read_data_sets(table, self._asked(by, runs=True), across=across)
+        return read_data_sets(table, self._table(by, runs=True), across=across)
 
     def tables(self, sources: Mapping[str, Any]) -> ModelCounts | dict[str, Targets]:
         """Return the counts of models with a table each, by one query.
 
         Without users, these are their targets, which are matched by their order.
         """
-        return read_models(sources, self._asked())
+        return read_models(sources, self._table())
 
     def targets(self, source: Any, name: str = "") -> Targets | RankCounts:
         """Return the targets of one source that is no table, or its counts if it holds no more."""
         if isinstance(source, RankCounts | Targets):
+            kind = _kind(source)
+            counts = source if isinstance(source, RankCounts) else source.counts
+            self.check_agrees(f"the {kind} of {name}" if name else f"the {kind}", counts)
             return source
+        refuse_run(source)
         for what in ("items", "sampled"):
             if getattr(self, what) is None:
                 raise DesignError(
@@ -129,32 +143,36 @@ class Given:
                 raise InputError(f"users must hold the users of every model, got none for {name}")
             users = users[name]
         shared = None
-        if self.negatives != "own":
-            shared = ItemCounts.without_outcomes(int(np.max(self.sampled)))  # type: ignore[arg-type]
+        if self.asked.negatives.shared:
+            shared = ItemCounts.without_outcomes(int(np.max(self.sampled)))
         what = f"ranks of {name}" if name else "ranks"
         return Targets(
             as_integer_array(what, source, hint=WHOLE).astype(np.int64),
-            self.items,  # type: ignore[arg-type]
-            self.sampled,  # type: ignore[arg-type]
+            self.items,
+            self.sampled,
             users,
-            self.replacement,
-            filtered=self.filtered,
+            self.asked.negatives.replacement,
+            filtered=self.asked.filtered,
             shared=shared,
         )
 
-    def _asked(self, by: str | None = None, *, runs: bool = False) -> Asked:
+    def _table(self, by: str | None = None, *, runs: bool = False) -> Asked:
         """Return what is asked of a table."""
         if self.users is not None:
             raise InputError("users must be left out with a table; give it a column user")
-        return Asked(
-            self.items,
-            self.sampled,
-            self.read,
-            by,
-            self.replacement,
-            self.filtered,
-            self.negatives,
-            runs,
+        return replace(self.asked, items=self.items, sampled=self.sampled, by=by, runs=runs)
+
+
+def refuse_run(source: object) -> None:
+    """Refuse a run of ranx, which holds scores: which documents are relevant, another object says.
+
+    It is known by the name of its module, so that ranx need not be there.
+    """
+    kind = type(source)
+    if kind.__module__.partition(".")[0] == "ranx":
+        raise InputError(
+            f"ranks must be ranks or a table, got a {kind.__name__} of ranx; rank its documents: "
+            "unsample.adapters.trec.targets(run, qrels, items=...), and give what it returns"
         )
 
 
@@ -183,10 +201,8 @@ def named_by_stem(paths: Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def possible_metrics(
-    metrics: str | Metric | Iterable[str | Metric], counts: RankCounts
-) -> str | Metric | Iterable[str | Metric]:
-    """Return the metrics asked for; of the default ones, only those that the data can give."""
-    if metrics is not DEFAULT_METRICS or not counts.several or (counts.place > 0).all():
-        return metrics
-    return [name for name in DEFAULT_METRICS if not _metrics.parse(name).family.uses_places]
+def usual_metrics(counts: RankCounts) -> list[str]:
+    """Return the metrics that are asked for by default: of the usual ones, all that can be."""
+    if not counts.several or (counts.position > 0).all():
+        return list(DEFAULT_METRICS)
+    return [name for name in DEFAULT_METRICS if not _metrics.parse(name).family.uses_positions]

@@ -1,4 +1,4 @@
-"""Which prior, kind and methods an argument means."""
+"""Which prior, protocol and methods an argument means."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from collections.abc import Iterable
 
 from unsample import estimators as _estimators
 from unsample._checks import check_choice
-from unsample.answers._estimates import AUTO
 from unsample.errors import InputError, MethodError
 from unsample.estimators import MLE, Estimator
-from unsample.prior import Prior, shipped
+from unsample.posterior import PROTOCOLS, Prior, shipped
+from unsample.questions.estimate.result import AUTO
 
 #: The prior that ships with the package.
 SHIPPED = "shipped"
-#: Kinds of evaluations, by the names that users give.
-PRIOR_KINDS = ("recommendation", "repeats", "graph")
+#: The name of no prior.
+NONE = "none"
 
 
 def as_prior(prior: Prior | str | os.PathLike[str] | None) -> Prior | None:
-    """Return the prior for an object, a file, the name of the shipped one, or None."""
-    if prior is None or isinstance(prior, Prior):
+    """Return the prior for an object, a file, the name of the shipped one, or none."""
+    if isinstance(prior, Prior):
         return prior
+    if prior is None or prior == NONE:
+        return None
+    if prior == SHIPPED:
+        return shipped()
     if isinstance(prior, str | os.PathLike):
-        return shipped() if prior == SHIPPED else Prior.load(prior)
+        return Prior.load(prior)
     raise InputError(
-        f"prior must be a Prior, its file, or None, got {type(prior).__name__}; learn one with "
+        f"prior must be a Prior, its file, {SHIPPED!r}, or None, got {prior!r}; learn one with "
         "unsample.Prior.learn"
     )
 
 
-def prior_kind(kind: str | None, candidates: str | None) -> str | None:
-    """Return the kind as a prior names it; None if the data are to decide it."""
-    if kind is None:
-        return None
-    check_choice("kind", kind, PRIOR_KINDS)
-    return candidates if kind == "recommendation" else kind
+def check_protocol(protocol: str | None) -> str | None:
+    """Return the protocol of an evaluation, or None if it is not stated."""
+    return None if protocol is None else check_choice("protocol", protocol, PROTOCOLS)
 
 
 def as_methods(
@@ -52,7 +53,7 @@ def as_methods(
             found[str(estimator)] = estimator
         elif given:
             raise MethodError(
-                f"method auto must have no parameters, got {given!r}; say kind= and prior= instead"
+                f"method auto must have no parameters, got {given!r}; use protocol= or prior="
             )
         else:
             found |= {AUTO: None} if prior is not None else {"mle": MLE()}

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample.answers._notes import Note
-from unsample.answers._result import (
-    DEFAULT_LEVEL,
-    Result,
-    find_metric,
-    one_or_range,
-    or_none,
-)
-from unsample.answers._spread import MeanSpread, Spread, TSpread
+from unsample._checks import FloatArray, check_flag
+from unsample._rules import import_whole
+from unsample._threads import cached_property
 from unsample.bounds import Bounds, DirectMean, MeanError
+from unsample.counts import RankCounts
 from unsample.errors import MethodError, MetricError
-from unsample.evidence import RankCounts
-from unsample.law import RankDistribution
-from unsample.metrics import Metric
-from unsample.prior import BOUNDS, FEWEST_USERS, PRIOR, Posterior
+from unsample.metrics import Metric, find_metric
+from unsample.posterior import Cloud
+from unsample.report import Note, Result, View, one_or_range, or_none
+from unsample.sampling import RankDistribution
+from unsample.uncertainty import DEFAULT_LEVEL, MeanWithError, MeanWithLimits, Uncertain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: The method whose value is that of the posterior.
 AUTO = "auto"
-#: Where an interval comes from, beside the prior and the bounds: known numbers of users, of which
-#: nothing but chance is left open.
-MEAN = "mean"
+#: Where an interval comes from: what other data sets say, what holds whatever P(R) is, or known
+#: numbers of users, of which only sampling error is left.
+PRIOR, BOUNDS, MEAN = "prior", "bounds", "mean"
 #: A metric is resolved if the half-width of its interval is at most this part of the value.
 _RESOLVED = 0.25
 
@@ -43,24 +43,33 @@ class Estimate:
     value: float
     #: ``"prior"``, ``"bounds"`` or ``"mean"``: see `interval`.
     source: str
-    #: The metric of users like these, and of these users; None where the interval is the bounds.
-    spread: Spread | None = field(repr=False)
-    own: Spread | None = field(repr=False)
     #: The bounds at 95 %.
     limits: tuple[float, float] = field(repr=False)
     #: The counts as the metric weighs them.
     counts: RankCounts = field(repr=False)
-    #: What is known of the curve; None without a prior.
-    posterior: Posterior | None = field(default=None, repr=False)
+    #: The metric of users like these; None where the interval is the bounds.
+    like: Uncertain | None = field(default=None, repr=False)
+    #: The metric of these users; None where it is read from the cloud.
+    known: Uncertain | None = field(default=None, repr=False)
+    #: The curves that are possible; None without a prior, and where nothing is estimated.
+    cloud: Cloud | None = field(default=None, repr=False)
 
     @classmethod
     def of_known(
-        cls, metric: Metric, method: str, value: float, error: MeanError, counts: RankCounts
+        cls, metric: Metric, method: str, *, value: float, error: MeanError, counts: RankCounts
     ) -> Estimate:
         """Return a metric of users whose ranks are all known: other users would have another."""
-        spread, own = MeanSpread(value, error), TSpread(value, 0.0)
-        ends = spread.interval(DEFAULT_LEVEL)
-        return cls(metric, method, value, MEAN, spread, own, ends, counts)
+        like = MeanWithLimits(value, error)
+        return cls(
+            metric=metric,
+            method=method,
+            value=value,
+            source=MEAN,
+            limits=like.interval(DEFAULT_LEVEL),
+            counts=counts,
+            like=like,
+            known=MeanWithError(value, 0.0),
+        )
 
     def interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True
@@ -69,33 +78,57 @@ class Estimate:
 
         It belongs to the metric and not to the method. Where ``source`` is ``"prior"``, it holds
         the true value for a share ``level`` of data sets like those that the prior was learned
-        from. Where it is ``"bounds"``, because the data are unlike those or too few, it is
-        `bounds`. Where it is ``"mean"``, the value is an unbiased mean, and the interval that of a
-        mean. With ``population``, the interval is for users like these; without it, for these
-        users: where a full ranking of the same users would land.
+        from. Where it is ``"bounds"``, because there is no prior or nothing is known of shared
+        items, it is `bounds`. Where it is ``"mean"``, the value is an unbiased mean, and the
+        interval that of a mean. With ``population``, the interval is for users like these; without
+        it, for these users: where a full ranking of the same users would land.
         """
-        spread = self.spread if population else self.own
-        if spread is None:
+        check_flag("population", population)
+        uncertain = self.like if population or self.like is None else self.these
+        if uncertain is None:
             return self.bounds(level)
-        low, high = spread.interval(level)
+        low, high = uncertain.interval(level)
         if self.source == PRIOR:
             least, most = self.bounds(level)
             return min(max(low, least), most), max(min(high, most), least)
         return low, high
 
+    @property
+    def these(self) -> Uncertain | None:
+        """Return the metric of these users alone: where a full ranking of them would land."""
+        if self.known is not None or self.cloud is None:
+            return self.known
+        return self._of_these_users
+
+    @cached_property
+    def _of_these_users(self) -> Uncertain:
+        assert self.cloud is not None
+        return self.cloud.of_metric(self.metric, population=False)
+
+    @property
+    def draws(self) -> FloatArray:
+        """Return the metric of each curve of the cloud, in the order of all other metrics."""
+        if self.cloud is None or self.source != PRIOR:
+            raise MetricError(
+                f"{self.metric} must come from the prior to have draws, got one from {self.source}"
+            )
+        return np.clip(self.cloud.draws(self.metric), *self.limits)
+
     def bounds(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
         """Return the least and greatest value that agree with the data, whatever P(R) is."""
         if level == DEFAULT_LEVEL:
             return self.limits
-        if isinstance(self.spread, MeanSpread):
-            return self.spread.interval(level)  # nothing but chance is left open
+        if isinstance(self.like, MeanWithLimits):
+            return self.like.interval(level)  # only sampling error is left
         cutoff = self.metric.cutoff(self.counts.largest_catalogue)
         return Bounds.of(self.counts, [cutoff]).of_metric(self.metric, level)
 
     def another(self, metric: Metric) -> Estimate:
         """Return another metric of the same data, which weighs targets as this one does."""
         bounds = Bounds.of(self.counts, [metric.cutoff(self.counts.largest_catalogue)])
-        return entry_of(metric, self.counts, bounds, self.posterior)
+        return sampled_estimate(
+            metric, self.method, counts=self.counts, bounds=bounds, cloud=self.cloud
+        )
 
     @property
     def resolved(self) -> bool:
@@ -103,10 +136,10 @@ class Estimate:
         low, high = self.interval()
         return (high - low) / 2.0 <= _RESOLVED * self.value
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of one entry of the JSON output."""
-        low, high = self.interval()
-        least, most = self.limits
+    def to_dict(self, level: float = DEFAULT_LEVEL) -> dict[str, Any]:
+        """Return the fields of one entry of the JSON output, with ends at a level."""
+        low, high = self.interval(level)
+        least, most = self.bounds(level)
         numbers = {"value": self.value, "low": low, "high": high}
         numbers |= {"bound_low": least, "bound_high": most}
         return {
@@ -130,23 +163,34 @@ class MeanOfRuns(Estimate):
     runs: tuple[Estimate, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, runs: tuple[Estimate, ...], spread: Spread | None) -> MeanOfRuns:
-        """Return the mean; the interval is that of the bounds where runs have no law."""
-        value = sum(each.value for each in runs) / len(runs)
-        limits = _mean_span(each.limits for each in runs)
-        first, source = runs[0], BOUNDS if spread is None else runs[0].source
-        about = (first.metric, first.method, value, source, spread, spread, limits, first.counts)
-        return cls(*about, first.posterior, runs=runs)
+    def of(cls, runs: tuple[Estimate, ...], like: Uncertain | None) -> MeanOfRuns:
+        """Return the mean; the interval is that of the bounds where runs have no distribution.
+
+        Runs of the model are always drawn, and with them users: what holds for users like these
+        is all that can be said of these users.
+        """
+        first = runs[0]
+        return cls(
+            metric=first.metric,
+            method=first.method,
+            value=sum(each.value for each in runs) / len(runs),
+            source=BOUNDS if like is None else first.source,
+            limits=_mean_span(each.limits for each in runs),
+            counts=first.counts,
+            like=like,
+            known=like,
+            runs=runs,
+        )
 
     def interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True
     ) -> tuple[float, float]:
         """Return (low, high), for other runs of the model, and for users like these."""
-        del population  # runs of the model are always drawn, and with them users
-        return self.bounds(level) if self.spread is None else self.spread.interval(level)
+        check_flag("population", population)
+        return self.bounds(level) if self.like is None else self.like.interval(level)
 
     def bounds(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
-        """Return the mean of the bounds of these runs; training chance is not in them."""
+        """Return the mean of the bounds of these runs, without variation between trainings."""
         return _mean_span(each.bounds(level) for each in self.runs)
 
     def another(self, metric: Metric) -> Estimate:
@@ -167,15 +211,27 @@ class Estimates(Result, Mapping[str, Estimate]):
     were asked for; other spellings work too (``"HR@10"`` finds ``"Recall@10"``).
     """
 
+    shown_by: ClassVar[str] = "unsample.questions.estimate.view:view_of_estimates"
+
+    #: The question that made it; results of other questions are estimates too.
+    made_by: ClassVar[str] = "estimate"
+
     entries: tuple[Estimate, ...]
     counts: RankCounts
     #: P(R) by method, for methods that estimate it.
     distributions: Mapping[str, RankDistribution]
     notes: tuple[Note, ...] = ()
-    #: ``"unseen"``, ``"all"``, or None if it was not given.
-    candidates: str | None = None
+    #: How targets were ranked: ``"unseen"``, for instance, or None if it was not stated.
+    protocol: str | None = None
     #: Whether metrics are per target, because a user's other relevant items were left out.
     filtered: bool = False
+    #: The level of the intervals that are shown.
+    level: float = DEFAULT_LEVEL
+
+    @property
+    def guided(self) -> bool:
+        """Return whether more is known of these users than of users like these."""
+        return False
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -198,6 +254,26 @@ class Estimates(Result, Mapping[str, Estimate]):
             raise MethodError(f"method must be one of {there}, which estimated P(R), got {method}")
         return self.distributions[method]
 
+    @property
+    def curves(self) -> Cloud:
+        """Return the curves P(R) that the data and other data sets allow, as one object.
+
+        >>> import unsample
+        >>> ranks = [1 + user**3 // 300_000 for user in range(300)]
+        >>> result = unsample.estimate(ranks, items=3706, sampled=99)
+        >>> low, high = result.curves.metric("Recall@37").interval()
+        >>> low < result.curves.metric("Recall@37").value < high
+        True
+        """
+        clouds = [entry.cloud for entry in self.entries if entry.cloud is not None]
+        alike = [each for each in clouds if each.weighs_alike] or clouds
+        if not alike:
+            raise MethodError(
+                "curves must come from sampled ranks and a prior, got none: full rankings have one "
+                "P(R), and without a prior there are bounds alone"
+            )
+        return alike[0]
+
     def metric(self, name: str | Metric) -> Estimate:
         """Return any other metric, from the stored curve, by the first method of the result."""
         asked = _metrics.parse(name)
@@ -208,7 +284,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             entry
             for entry in self.entries
             if np.array_equal(entry.counts.weight, counts.weight)
-            and not isinstance(entry.spread, MeanSpread)
+            and not isinstance(entry.like, MeanWithLimits)
         )
         entry = next(alike, None)
         if entry is None:
@@ -221,8 +297,26 @@ class Estimates(Result, Mapping[str, Estimate]):
         if entry.method != AUTO and DirectMean.of(asked, counts) is None:
             if curve is None:
                 raise MetricError(f"{asked} must be asked of estimate: {entry.method} has no P(R)")
-            value = min(counts.scale * curve.expect(asked), counts.ceiling(asked))
+            value = min(counts.weight_per_user * curve.expect(asked), counts.ceiling(asked))
         return replace(found, method=entry.method, value=value)
+
+    def plot_curve(
+        self,
+        *,
+        metric: str = "Recall",
+        largest: int = 200,
+        full_ranks: npt.ArrayLike | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Plot a metric@K against K: the estimate, its interval and its bounds.
+
+        With ``largest`` the size of the catalogue, Recall@K is the whole of P(R), summed up.
+        ``full_ranks`` adds the exact curve, where the truth is known.
+        """
+        axes: Axes = import_whole("unsample.questions.estimate.curves").plot_curve(
+            self, metric=metric, largest=largest, full_ranks=full_ranks, ax=ax
+        )
+        return axes
 
     def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
         name, method = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
@@ -240,20 +334,27 @@ class Estimates(Result, Mapping[str, Estimate]):
     def __len__(self) -> int:
         return len(self.metrics)
 
+    @staticmethod
+    def view_of_groups(groups: Mapping[str, Estimates]) -> View:
+        """Return what is shown of the estimates of several names."""
+        made: View = import_whole("unsample.questions.estimate.view").view_of_groups(groups)
+        return made
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each metric and method."""
-        return [entry.to_dict() for entry in self.entries]
+        return [entry.to_dict(self.level) for entry in self.entries]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
         return {
-            "items": one_or_range(self.counts.items),
-            "sampled": one_or_range(self.counts.sampled),
+            "items": one_or_range(*self.counts.catalogues),
+            "sampled": one_or_range(*self.counts.samples),
             "users": self.counts.users,
             "targets": self.counts.total,
             "estimates": self.rows(),
             "warnings": list(self.warnings),
-            "candidates": self.candidates,
+            "level": self.level,
+            "protocol": self.protocol,
             "filtered": self.filtered,
             "negatives": "own" if self.counts.shared is None else "shared",
         }
@@ -262,44 +363,60 @@ class Estimates(Result, Mapping[str, Estimate]):
 # -- what is known of one metric, whatever the method ---------------------------------------------
 
 
-def entry_of(
-    metric: Metric, counts: RankCounts, bounds: Bounds, posterior: Posterior | None
+def sampled_estimate(
+    metric: Metric,
+    method: str,
+    *,
+    counts: RankCounts,
+    bounds: Bounds,
+    cloud: Cloud | None,
 ) -> Estimate:
-    """Return a metric of sampled ranks: an unbiased mean, or what the posterior says."""
+    """Return a metric of sampled ranks: an unbiased mean, or what the cloud says."""
     limits = bounds.of_metric(metric)
     direct = DirectMean.of(metric, counts)
-    if direct is not None:
-        return _of_direct(metric, direct, limits, posterior)
-    if posterior is None or metric.family.unlimited:
-        middle = (limits[0] + limits[1]) / 2.0
-        return Estimate(metric, "", middle, BOUNDS, None, None, limits, counts, posterior)
-    found = learned(metric, posterior, limits, possible=bounds.feasible)
-    return Estimate(metric, "", *found, limits, counts, posterior)
+    found = read_from(cloud, metric, limits) if direct is None else _of_direct(direct)
+    return Estimate(
+        metric=metric,
+        method=method,
+        value=found.value,
+        source=found.source,
+        limits=limits,
+        counts=counts,
+        like=found.like,
+        known=found.known,
+        cloud=cloud,
+    )
 
 
-def learned(
-    metric: Metric, posterior: Posterior, limits: tuple[float, float], *, possible: bool
-) -> tuple[float, str, Spread | None, Spread | None]:
-    """Return what the posterior says: the value, within its bounds, and what it may be.
+class Reading(NamedTuple):
+    """What is known of a metric, and where it comes from."""
 
-    Where it is not ``possible`` that any P(R) gave the data, the interval is the bounds.
+    value: float
+    source: str
+    like: Uncertain | None = None
+    known: Uncertain | None = None
+
+
+def read_from(cloud: Cloud | None, metric: Metric, limits: tuple[float, float]) -> Reading:
+    """Return what a cloud says of a metric; the value is kept within its bounds.
+
+    Without a cloud the value is the middle of the bounds.
     """
-    laws = [posterior.law(metric, population=population) for population in (True, False)]
-    spread, own = (law.spread() for law in laws)
-    value = min(max(spread.value, limits[0]), limits[1], spread.most)
-    if BOUNDS in laws[0].sources or not possible:
-        return value, BOUNDS, None, None
-    return value, PRIOR, spread, own
+    if cloud is None or metric.family.unlimited:
+        return Reading((limits[0] + limits[1]) / 2.0, BOUNDS)
+    like = cloud.of_metric(metric)
+    value = min(max(like.value, limits[0]), limits[1])
+    unknown = cloud.blind or cloud.rests_on_few_items(metric)
+    return Reading(value, BOUNDS) if unknown else Reading(value, PRIOR, like)
 
 
-def _of_direct(
-    metric: Metric, direct: DirectMean, limits: tuple[float, float], posterior: Posterior | None
-) -> Estimate:
+def _of_direct(direct: DirectMean) -> Reading:
     """Return a metric that is linear in the rank: the sample's own mean is unbiased."""
-    counts, value = direct.counts, direct.value
-    low, high = min(direct.least, 0.0), max(direct.most, 1.0)
     error, own = (direct.error(population=each) for each in (True, False))
-    if counts.effective_users < FEWEST_USERS or error is None or own is None:
-        return Estimate(metric, "", value, BOUNDS, None, None, limits, counts, posterior)
-    spread, of_these = (TSpread(value, each, least=low, most=high) for each in (error, own))
-    return Estimate(metric, "", value, MEAN, spread, of_these, limits, counts, posterior)
+    if error is None or own is None or direct.counts.users < 2:
+        return Reading(direct.value, BOUNDS)
+    ends = {"minimum": min(direct.min_value, 0.0), "maximum": max(direct.max_value, 1.0)}
+    # Errors count users, and few users tell little of how much they vary.
+    df = max(direct.counts.effective_users - 1.0, 1.0)
+    like, these = (MeanWithError(direct.value, each, df, **ends) for each in (error, own))
+    return Reading(direct.value, MEAN, like, these)

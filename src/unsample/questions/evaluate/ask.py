@@ -7,60 +7,51 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, Seed, check_integer
-from unsample._gone import refuses_gone
+from unsample._checks import FloatArray, Seed, as_seed, check_integer, check_kind
 from unsample._progress import terminal_progress
-from unsample.answers._compare import comparable, compare
-from unsample.answers._comparison import Comparison
-from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
-from unsample.answers._estimates import Estimates
-from unsample.answers._evaluation import Evaluation
-from unsample.answers._exact import as_grades, exact_targets
-from unsample.answers._guided import guided_targets
-from unsample.answers._notes import warn_of
-from unsample.answers._result import DEFAULT_METRICS
+from unsample._threads import one_thread
+from unsample.counts import refuse_joint
 from unsample.designs import (
     LARGEST_ORDER,
-    Candidates,
     Certified,
     Design,
     Exact,
-    Excluded,
     Findings,
     Fixed,
     Guided,
     Run,
-    Scorer,
     as_design,
     as_guide,
-    as_key,
-    as_scorer,
 )
 from unsample.designs import run as run_design
 from unsample.errors import DesignError, InputError
-from unsample.evidence import check_ties, refuse_joint
-from unsample.metrics import Metric
+from unsample.metrics import DEFAULT_METRICS, Metric
+from unsample.questions.compare.ask import comparable, compare
+from unsample.questions.compare.result import Comparison
+from unsample.questions.estimate.ask import DEFAULT_METHOD, estimate_counts
+from unsample.questions.estimate.exact import as_grades, exact_targets
+from unsample.questions.estimate.result import Estimates
+from unsample.questions.evaluate.guided_estimates import guided_targets
+from unsample.questions.evaluate.result import Evaluation
+from unsample.report import warn_of
+from unsample.scoring import Candidates, Excluded, Scorer, as_scorer
 from unsample.tables import Read
 
 
-@refuses_gone
 def evaluate(
     scorer: Any,
     targets: Any,
     *,
     items: int,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
     design: str | Design | None = None,
     budget: int | None = None,
     error: float | None = None,
     exclude: Excluded | None = None,
     guide: Any = None,
-    relevance: npt.ArrayLike | None = None,
     filtered: bool = False,
-    ties: str = "random",
     rng: Seed = 0,
     run: Run | None = None,
 ) -> Evaluation | Comparison:
@@ -79,14 +70,17 @@ def evaluate(
         `Comparison` is returned. Its ``estimates["A"]`` is the `Evaluation` of model A.
     targets
         The relevant items: a pair (users, items) of id arrays (a user with several targets appears
-        several times), or a sparse users x items matrix.
+        several times), or a sparse users x items matrix. With a third array, (users, items,
+        relevance), targets have grades, for NDCG; the design is then ``"exact"``, ``"certified"``
+        or ``"guided"``.
     items
         Number of items in the catalogue.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     design
         ``"exact"``, ``"certified"``, ``"guided"`` or ``"fixed"``; or one with parameters, such as
-        ``Fixed(sampled=99)`` or ``unsample.plan(...).best.design``. By default cheap scores are
+        ``Fixed(sampled=99)``, ``Fixed(99, full=300)`` (300 users drawn at random are ranked in
+        full) or ``unsample.plan(...).best.design``. By default cheap scores are
         ranked in full (``"exact"``), unless a guide is given or the budget is too small for that.
         Other scorers are ``"guided"`` with a budget or an error, else ``"certified"``. If a metric
         has no K they are ``"fixed"`` with a budget, else ``"exact"``.
@@ -108,21 +102,16 @@ def evaluate(
         A number for each item, or cheap scores, as above. By default the popularity of items in
         ``exclude``; without ``exclude`` items come in random order. What a guide itself scores
         does not count in the budget.
-    relevance
-        How relevant each target is, in the order of ``targets``, for NDCG with grades. It needs
-        ``design="exact"``, ``"certified"`` or ``"guided"``.
     filtered
         False: a target also competes with the user's other targets, as in a list of
         recommendations, and metrics are means over users. True: the other targets are left out, as
         in knowledge graphs, and metrics are means over targets. Errors count users in both cases.
-    ties
-        ``"random"``, ``"optimistic"`` or ``"pessimistic"``. The seed decides random ties.
     rng
         Seed or Generator. It decides the order in which each target meets items, which is the same
         for every model, batch size and number of workers.
     run
-        How the work is done: `unsample.Run`, with batches, threads, a device, a checkpoint and
-        progress. It changes no result.
+        How the work is done: `unsample.Run`, with ties, batches, threads, a device, a checkpoint
+        and progress.
 
     >>> users, catalogue = np.random.default_rng(0).normal(size=(2, 500, 8))
     >>> def scores(user, item):
@@ -137,23 +126,26 @@ def evaluate(
     (True, 'guided')
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_ORDER)
+    if run is not None:
+        check_kind("run", run, Run, hint="such as unsample.Run(workers=4)")
     several = isinstance(scorer, Mapping)
     scorers = _as_scorers(scorer, items) if several else {"": as_scorer(scorer, items)}
-    candidates = Candidates.check(targets, items, exclude, filtered=filtered)
+    how = Run() if run is None else run
+    pairs, relevance = _with_relevance(targets)
+    candidates = Candidates.check(pairs, items, exclude, filtered=filtered)
     candidates.refuse_repeated()
     candidates.refuse_unrankable()
-    wanted = comparable(metrics) if several else _metrics.parse_all(metrics)
+    asked = DEFAULT_METRICS if metrics is None else metrics
+    wanted = comparable(asked) if several else _metrics.parse_all(asked)
     chosen = _chosen(design, scorers.values(), candidates, wanted, budget, error, guide)
-    seed = as_key(rng)
-    check_ties(ties, whole=True)
-    grades = None if relevance is None else as_grades(relevance, len(candidates))
+    seed = as_seed(rng)
+    grades = None if relevance is None else as_grades(relevance, len(candidates), wanted)
     if grades is not None and not grades.all():
         # Items of relevance 0 were judged as not relevant.
         kept = grades > 0
         candidates, grades = candidates.take(kept), grades[kept]
     if not chosen.certifies:
-        wanted = _of_samples(chosen, candidates, grades, wanted, metrics is DEFAULT_METRICS)
-    how = run or Run()
+        wanted = _of_samples(chosen, candidates, grades, wanted, metrics is None)
     with terminal_progress("evaluating") as bar:
         each = run_design(
             chosen,
@@ -161,7 +153,7 @@ def evaluate(
             candidates,
             metrics=wanted,
             budget=budget,
-            ties=ties,
+            ties=how.ties,
             rng=seed,
             guide=as_guide(guide, candidates) if chosen.guided else None,
             relevance=grades,
@@ -172,14 +164,22 @@ def evaluate(
     among = None if exclude is None else "unseen"
     results = {}
     for name, found in zip(scorers, each, strict=True):
-        estimates = estimates_of(found, wanted, relevance=grades, candidates=among)
+        estimates = estimates_of(found, wanted, relevance=grades, protocol=among)
         results[name] = Evaluation.of(
             found, estimates, targets=candidates.targets, rng=seed, relevance=grades, error=error
         )
     if several:
         return compare(results, metrics=wanted, read=Read(rng=seed))
-    warn_of(results[""].notes, stacklevel=3)
+    warn_of(results[""].notes)
     return results[""]
+
+
+def _with_relevance(targets: Any) -> tuple[Any, Any]:
+    """Return the pair of users and items, and how relevant the items are, if that is given."""
+    if isinstance(targets, tuple | list) and len(targets) == 3:
+        users, items, relevance = targets
+        return (users, items), relevance
+    return targets, None
 
 
 def _chosen(
@@ -237,7 +237,7 @@ def _of_samples(
     if candidates.filtered or len(np.unique(candidates.users)) == len(candidates):
         return metrics
     if by_default:
-        return tuple(each for each in metrics if not each.family.uses_places)
+        return tuple(each for each in metrics if not each.family.uses_positions)
     for metric in metrics:
         refuse_joint(metric)
     return metrics
@@ -261,17 +261,18 @@ def _as_scorers(models: Mapping[str, Any], items: int) -> dict[str, Scorer]:
     return found
 
 
+@one_thread()
 def estimates_of(
     found: Findings,
     metrics: tuple[Metric, ...],
     *,
     relevance: FloatArray | None = None,
-    candidates: str | None = None,
+    protocol: str | None = None,
 ) -> Estimates:
     """Return metrics from what a design found: known, estimated from a draw, or from samples."""
     if not found.design.certifies:
         return estimate_counts(
-            found.counts, metrics=metrics, method=DEFAULT_METHOD, candidates=candidates
+            found.counts, metrics=metrics, method=DEFAULT_METHOD, protocol=protocol
         )
     if found.unknown.any():
         return guided_targets(found, metrics, relevance)

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers._estimates import MEAN, Estimate, Estimates
-from unsample.answers._notes import Note
-from unsample.answers._spread import MeanSpread
-from unsample.bounds import FEW_DRAWN, DrawnError
+from unsample.bounds import FEW_DRAWN, DrawnError, DrawnMean
+from unsample.counts import number_users
 from unsample.designs import Findings, OpenValues, drawn_users
-from unsample.evidence import number_users
 from unsample.metrics import Metric
-from unsample.prior import BOUNDS
+from unsample.questions.estimate.result import BOUNDS, MEAN, Estimate, Estimates
+from unsample.report import Note
+from unsample.uncertainty import DEFAULT_LEVEL, MeanWithLimits
 
 #: The name of the method in results, for values that come from a guided evaluation.
 NAME = "guided"
+
+
+@dataclass(frozen=True)
+class OtherDraws:
+    """The error of a draw from these users alone, as the error of a mean.
+
+    >>> draw = DrawnMean(0.5, 0.2, 0.5, error=0.03, df=50, drawn=50, outcomes_without_loss=50.0,
+    ...     max_value=1.0)
+    >>> low, high = MeanWithLimits(draw.value, OtherDraws(draw)).interval(0.95)
+    >>> round(draw.value, 2), round(low, 2), round(high, 2)
+    (0.4, 0.35, 0.45)
+    """
+
+    draw: DrawnMean
+
+    def interval(self, value: float, level: float) -> tuple[float, float]:
+        """Return the ends at a level; the value is that of the draw."""
+        return self.draw.interval(level)
 
 
 def guided_targets(
@@ -33,14 +51,24 @@ def guided_targets(
     drawn = drawn_users(found.notes, users, found.unknown, values.weights)
     entries = []
     for place, metric in enumerate(metrics):
-        least, most = values.least[:, place], values.most[:, place]
-        error = DrawnError.of_drawn(drawn, least, most, values.values[:, place], metric)
-        value, own = error.draw.value, error.draw
-        spread = MeanSpread(value, error)
-        # From a few drawn users there are limits that hold, but no law of a mean.
-        source = BOUNDS if drawn.users < FEW_DRAWN and own.stake > 0.0 else MEAN
-        ends = spread.interval(0.95)
-        entries.append(Estimate(metric, NAME, value, source, spread, own, ends, found.ranges))
+        minimum, maximum = values.minimum[:, place], values.maximum[:, place]
+        error = DrawnError.of_drawn(drawn, minimum, maximum, values.values[:, place], metric)
+        value = error.draw.value
+        like = MeanWithLimits(value, error)
+        # From a few drawn users there are limits that hold, but no distribution of a mean.
+        few_drawn = drawn.users < FEW_DRAWN and error.draw.range > 0.0
+        entries.append(
+            Estimate(
+                metric=metric,
+                method=NAME,
+                value=value,
+                source=BOUNDS if few_drawn else MEAN,
+                limits=like.interval(DEFAULT_LEVEL),
+                counts=found.ranges,
+                like=like,
+                known=MeanWithLimits(value, OtherDraws(error.draw)),
+            )
+        )
     few = any(entry.source == BOUNDS for entry in entries)
     unresolved = Note(
         "unresolved",

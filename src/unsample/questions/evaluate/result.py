@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.answers._estimates import Estimates
-from unsample.answers._notes import Note
-from unsample.answers._result import percent
+from unsample._rounding import percent, percent_at_most
+from unsample.counts import Targets
 from unsample.designs import Design, Findings
-from unsample.evidence import Targets
+from unsample.questions.estimate.result import Estimates
+from unsample.report import Note
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -47,6 +47,9 @@ class Evaluation(Estimates):
     error
         The error that was sought, relative to each metric; None if none was.
     """
+
+    shown_by: ClassVar[str] = "unsample.questions.evaluate.view:view_of_evaluation"
+    made_by: ClassVar[str] = "evaluate"
 
     design: Design
     users: IntArray
@@ -92,11 +95,16 @@ class Evaluation(Estimates):
         name, width = max(result.half_widths.items(), key=lambda each: each[1])
         missed = Note(
             "missed",
-            f"the error sought was not reached: {name} is known within {percent(width)}, and "
-            f"{percent(error)} was asked for; raise the budget, ask for a little less, or give a "
-            "better guide",
+            f"the error sought was not reached: {name} is known within "
+            f"{percent_at_most(width)} at 95 %, and {percent(error)} was asked for; raise the "
+            "budget, ask for a little less, or give a better guide",
         )
         return replace(result, notes=(*result.notes, missed))
+
+    @property
+    def guided(self) -> bool:
+        """Return whether more is known of these users than of users like these."""
+        return self.design.guided
 
     @property
     def half_widths(self) -> dict[str, float]:
@@ -120,7 +128,7 @@ class Evaluation(Estimates):
             self.catalogues,
             self.sampled,
             self.users,
-            self.design.with_replacement,
+            self.counts.replacement,
             filtered=self.filtered,
         )
 

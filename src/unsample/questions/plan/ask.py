@@ -1,9 +1,10 @@
 """`plan`: which design to use in an evaluation, before anything is scored.
 
 A certified or exact design on a part of the users has the error of drawing these users, a formula.
-A fixed sample has the interval that `estimate` gives for the histogram that P(R) leads one to
-expect, and tells apart what the law of two models with that histogram tells apart. A guided design
-runs as in `evaluate`, on ranks drawn from P(R).
+A fixed sample has the interval that `estimate` gives for the ranks that P(R) leads one to expect,
+and tells apart what joint draws of two models with these ranks tell apart. So has a small sample
+beside which some users are ranked in full, which is planned where it takes fewer scores. A guided
+design runs as in `evaluate`, on ranks drawn from P(R).
 """
 
 from __future__ import annotations
@@ -13,26 +14,31 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, IntArray, check_choice, check_integer, check_real
-from unsample._gone import refuses_gone
-from unsample.answers._estimate import estimate_counts
-from unsample.answers._evaluate import estimates_of
-from unsample.answers._guess import draw_ranks, expected_counts, from_pilot, power_law
-from unsample.answers._planned import Outcome, Plan
-from unsample.answers._result import DEFAULT_LEVEL
-from unsample.answers._verdicts import two_sided
-from unsample.bounds import quantile
+from unsample._checks import FloatArray, IntArray, check_integer, check_real
+from unsample._threads import cached_property
+from unsample.counts import RankCounts
 from unsample.designs import Certified, Design, Exact, Findings, Fixed, Guided
 from unsample.errors import BudgetError, DesignError, InputError, MetricError
-from unsample.estimators import CANDIDATES
-from unsample.law import LARGEST_URN, Law, RankDistribution, bin_weights
 from unsample.metrics import Metric
-from unsample.prior import BOUNDS, CAUTION, Posterior
+from unsample.posterior import CAUTION, joint_draws
+from unsample.questions.estimate.ask import estimate_counts
+from unsample.questions.estimate.prior_choice import check_protocol
+from unsample.questions.estimate.result import PRIOR
+from unsample.questions.evaluate.ask import estimates_of
+from unsample.questions.plan.assumed_ranks import (
+    draw_ranks,
+    expected_counts,
+    expected_full,
+    from_pilot,
+    power_law,
+)
+from unsample.questions.plan.result import Outcome, Plan
+from unsample.sampling import LARGEST_URN, RankDistribution, SamplingModel, bin_weights
+from unsample.uncertainty import DEFAULT_LEVEL, FromDraws, quantile, two_sided
 
 _ERROR = 0.05
 #: The K of the Recall that is guessed for metrics without K.
@@ -54,11 +60,12 @@ _ALLOWED = 1.5
 #: The largest fixed sample, the largest as a part of the catalogue (beyond it, rank in full), and
 #: the factor between sizes that are tried.
 _LARGEST_SAMPLE, _LARGEST_PART, _STEP = 100_000, 0.5, 1.05
+#: The sample beside which some users are ranked in full, and the factor between numbers of users.
+_BESIDE, _STEP_IN_FULL = 99, 1.1
 #: The least and the largest error that a guided design is asked for.
 _LEAST_ERROR, _LARGEST_ERROR = 1e-3, 0.9
 
 
-@refuses_gone
 def plan(
     *,
     items: int,
@@ -70,12 +77,14 @@ def plan(
     pilot: RankDistribution | None = None,
     recall: float | None = None,
     odds: float | None = None,
-    candidates: str | None = None,
+    protocol: str | None = None,
 ) -> Plan:
     """Tell what each design costs and how sure the metric would be, before any item is scored.
 
     The designs are ``fixed``, ``guided`` and ``certified`` (``exact`` for metrics without a K). The
-    last is exact for a user, and evaluates as many users as are needed. The half-width is that of
+    last is exact for a user, and evaluates as many users as are needed. A fixed design may rank
+    some users in full beside 99 items for each of the others, where that needs fewer scores than a
+    larger sample. The half-width is that of
     ``interval(population=False)`` of the result of `evaluate`: the metric of these users.
 
     Parameters
@@ -105,8 +114,8 @@ def plan(
         How good the guide is: the odds that an item that beats the target comes before one that
         does not. By default 10, as popularity often has; 1 is a random order. For EASE on ml-1m
         popularity has 19, itemKNN 56.
-    candidates
-        ``"unseen"`` or ``"all"``, as in `unsample.estimate`; intervals of samples depend on it.
+    protocol
+        How targets are ranked, as in `unsample.estimate`; intervals of samples depend on it.
 
     >>> result = plan(items=1000, users=5000, error=0.1)
     >>> result.best.half_width / result.value <= 0.1, result.best.cost < 0.2 * 1000 * 5000
@@ -125,17 +134,17 @@ def plan(
     error = _ERROR if error is None else error
     error = check_real("error", error, low=0.0, high=1.0, open_low=True, open_high=True)
     odds = check_real("odds", _USUAL_ODDS if odds is None else odds, low=0.0, open_low=True)
-    if candidates is not None:
-        check_choice("candidates", candidates, CANDIDATES)
+    check_protocol(protocol)
     k = metric.k or min(_USUAL_K, items - 1)
     guess, source = power_law(items, k, recall) if pilot is None else from_pilot(pilot, items, k)
-    planner = _Planner(items, users, metric, guess, odds, candidates, error, difference)
+    planner = _Planner(items, users, metric, guess, odds, protocol, error, difference)
     return Plan(
-        items=items,
+        catalogue=items,
         users=users,
         metric=metric,
         guess=source,
         value=planner.value,
+        odds=odds,
         error=error,
         difference=planner.apart,
         allowed=budget,
@@ -170,7 +179,7 @@ class _Planner:
     metric: Metric
     guess: RankDistribution
     odds: float
-    candidates: str | None
+    protocol: str | None
     error: float
     difference: float | str | None
 
@@ -225,7 +234,7 @@ class _Planner:
 
     @cached_property
     def _z_of_verdicts(self) -> float:
-        """Return how many errors tell two models apart: one is better with a chance of level."""
+        """Return how many errors a difference must have to be significant."""
         return math.sqrt(CAUTION) * quantile(two_sided(DEFAULT_LEVEL))
 
     # -- all designs ------------------------------------------------------------------------
@@ -233,7 +242,12 @@ class _Planner:
     def within(self, budget: int) -> tuple[Outcome, ...]:
         """Return each design for which the budget is enough."""
         sampled = min(budget // self.users - 1, self._sizes[-1])
-        found = [self._fixed(sampled), self._guided(budget=min(budget, self.items * self.users))]
+        fixed = self._fixed(sampled)
+        full = min(self._in_full_for(budget), self.users // 2)
+        if full >= _FEWEST:
+            mixed = self._fixed(_BESIDE, full=full)
+            fixed = min(fixed, mixed, key=lambda each: each.half_width)
+        found = [fixed, self._guided(budget=min(budget, self.items * self.users))]
         users = bisect_right(range(1, self.users + 1), budget, key=self._budget_for)
         found += [self._of_users(users)] if users >= min(_FEWEST, self.users) else []
         return tuple(each for each in found if each is not None)
@@ -242,6 +256,7 @@ class _Planner:
         """Return each design at the cost that it needs."""
         enough = bisect_left(self._sizes, True, key=lambda size: self._fixed(size).enough)
         fixed = self._fixed(self._sizes[min(enough, len(self._sizes) - 1)])
+        fixed = self._with_some_in_full(fixed) or fixed
         guided = self._guided(error=min(max(self._error_sought, _LEAST_ERROR), _LARGEST_ERROR))
         share = (self._error_sought * self.value / (self._z * self._sd)) ** 2 + 1.0 / self.users
         users = math.ceil(1.0 / share - 1e-9)
@@ -295,21 +310,58 @@ class _Planner:
         steps = math.ceil(math.log(largest, _STEP)) + 1
         return [int(size) for size in np.unique(np.geomspace(1, largest, steps).round())]
 
-    def _fixed(self, sampled: int) -> Outcome:
-        """Return a fixed sample: the interval for the histogram to be expected."""
-        counts = expected_counts(self.guess, Law(self.items, sampled), self.users)
-        (entry,) = estimate_counts(counts, metrics=self.metric, candidates=self.candidates).entries
+    def _in_full_for(self, budget: float) -> int:
+        """Return how many users can be ranked in full beside a small sample for each of the others.
+
+        >>> grid = power_law(1000, 10, 0.1)[0]
+        >>> planner = _Planner(1000, 500, _metrics.NDCG @ 10, grid, 1.0, None, 0.1, None)
+        >>> planner._in_full_for(500 * 100 + 40 * 900)        # 900 more scores for each of 40 users
+        40
+        """
+        more = self.items - (_BESIDE + 1)
+        return int((budget - self.users * (_BESIDE + 1)) // more) if more > 0 else 0
+
+    def _with_some_in_full(self, fixed: Outcome) -> Outcome | None:
+        """Return a small sample with as many users in full as are needed; None if that costs more.
+
+        ``fixed`` is the sample for all users that does what was asked for, if it does.
+        """
+        most = self.users // 2
+        if fixed.enough:
+            most = min(most, self._in_full_for(fixed.cost) - 1)
+        if most < _FEWEST:
+            return None
+        steps = math.ceil(math.log(most / _FEWEST) / math.log(_STEP_IN_FULL)) + 1
+        numbers = np.unique(np.geomspace(_FEWEST, most, steps).round()).astype(int).tolist()
+
+        def is_enough(full: int) -> bool:
+            return self._fixed(_BESIDE, full=full).enough
+
+        if not is_enough(most):
+            return None
+        return self._fixed(_BESIDE, full=numbers[bisect_left(numbers[:-1], True, key=is_enough)])
+
+    def _fixed(self, sampled: int, *, full: int = 0) -> Outcome:
+        """Return a fixed sample, with some users in full: the interval for the expected ranks."""
+        counts = expected_counts(self.guess, SamplingModel(self.items, sampled), self.users - full)
+        if full:
+            counts = RankCounts.merge([counts, expected_full(self.guess, self.items, full)])
+        (entry,) = estimate_counts(counts, metrics=self.metric, protocol=self.protocol).entries
         low, high = entry.interval(population=False)
         apart = high - low
-        if entry.source != BOUNDS and entry.posterior is not None:
-            both = Posterior.joined(dict.fromkeys("AB", entry.posterior), {}).law(self.metric)
-            ends = both.difference("A", "B").interval(two_sided(DEFAULT_LEVEL))
+        if entry.source == PRIOR and entry.cloud is not None:
+            draws = joint_draws({"A": entry.cloud, "B": entry.cloud}, [self.metric])
+            of_both = draws[self.metric.name]
+            difference = FromDraws.of(of_both[:, 0] - of_both[:, 1])
+            ends = difference.interval(two_sided(DEFAULT_LEVEL))
             apart = (ends[1] - ends[0]) / 2.0
-        cost, half_width = self.users * (sampled + 1), (high - low) / 2.0
+        cost = (self.users - full) * (sampled + 1) + full * self.items
+        half_width = (high - low) / 2.0
         enough = half_width <= self.error * self.value
         if self.apart is not None:
             enough = apart <= self.apart
-        return Outcome(Fixed(sampled), cost, float(cost), self.users, half_width, apart, enough)
+        design = Fixed(sampled, full=full)
+        return Outcome(design, cost, float(cost), self.users, half_width, apart, enough)
 
     def _guided(self, budget: int | None = None, error: float | None = None) -> Outcome | None:
         """Return what a guided design finds on simulated users; None if it cannot be used.
@@ -333,7 +385,7 @@ class _Planner:
         if error is None:
             cost, half_width = found.scored * more, half_width / math.sqrt(more)
         else:
-            drawn = found.notes.turn > 0
+            drawn = found.notes.draw_order > 0
             before = np.asarray(found.items) - 1 - found.notes.reserved
             in_full = float((found.met - before)[drawn].sum())
             cost = (found.scored - in_full) * more + in_full

@@ -1,17 +1,17 @@
-"""A guess of P(R): a power law, or what a pilot showed."""
+"""A guess of P(R): a power sampling, or what a pilot showed."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_real
+from unsample.counts import RankCounts, size_on_grid
 from unsample.errors import InputError
-from unsample.evidence import RankCounts
-from unsample.law import Law, RankDistribution, RankGrid, mean_over
+from unsample.sampling import RankDistribution, RankGrid, SamplingModel, mean_over
 
 #: Cells of expected histograms: single ranks down to the first number, then ranges of this ratio.
 _SINGLE_CELLS, _CELL_RATIO = 64, 0.03
-#: The steepest power law that is tried.
+#: The steepest power sampling that is tried.
 _STEEPEST = 4.0
 #: The guess if nothing is known.
 _DEFAULT_RECALL = 0.1
@@ -59,13 +59,15 @@ def from_pilot(pilot: RankDistribution, items: int, k: int) -> tuple[RankDistrib
             f"pilot must be a RankDistribution, got {type(pilot).__name__}; such as "
             "unsample.estimate(...).distribution()"
         )
-    if pilot.items != items:
+    # Where users have many sizes of catalogues, the pilot's is rounded.
+    if pilot.items != items and size_on_grid(items) != pilot.items:
         raise InputError(
             f"pilot must rank among items = {items}, got one among {pilot.items} items"
         )
     grid = RankGrid.coarse(items, cutoffs=[k])
+    ends = np.append(grid.high[:-1], max(items, pilot.items))
     # Some estimators give bins a negative mass.
-    mass = np.maximum(np.diff(pilot.cdf(grid.high), prepend=0.0), 0.0)
+    mass = np.maximum(np.diff(pilot.cdf(ends), prepend=0.0), 0.0)
     return RankDistribution(grid, mass / mass.sum()), "the P(R) of a pilot"
 
 
@@ -75,18 +77,35 @@ def draw_ranks(guess: RankDistribution, size: int, rng: np.random.Generator) -> 
     return np.asarray(guess.grid.low[bins] + rng.integers(guess.grid.width[bins]))
 
 
-def expected_counts(guess: RankDistribution, law: Law, targets: int) -> RankCounts:
+def expected_counts(guess: RankDistribution, sampling: SamplingModel, targets: int) -> RankCounts:
     """Return the histogram of sampled ranks that is expected of so many targets.
 
     Ranks far down are grouped into ranges.
     """
-    starts = [*range(1, min(_SINGLE_CELLS, law.n) + 1)]
-    while starts[-1] < law.n:
+    starts = [*range(1, min(_SINGLE_CELLS, sampling.n) + 1)]
+    while starts[-1] < sampling.n:
         starts.append(starts[-1] + max(1, int(_CELL_RATIO * starts[-1])))
-    low = np.array([each for each in starts if each <= law.n])
-    high = np.append(low[1:] - 1, law.n)
-    chances = law.matrix(low, high, guess.grid) @ guess.mass
+    low = np.array([each for each in starts if each <= sampling.n])
+    high = np.append(low[1:] - 1, sampling.n)
+    probabilities = sampling.matrix(low, high, guess.grid) @ guess.mass
     # Cumulated numbers are rounded, so that rare cells get their part.
-    times = np.diff(np.rint(targets * np.cumsum(chances) / chances.sum()), prepend=0.0)
+    times = np.diff(np.rint(targets * np.cumsum(probabilities) / probabilities.sum()), prepend=0.0)
     kept = times > 0
-    return RankCounts.from_ranges(low[kept], high[kept], times[kept].astype(np.int64), law)
+    return RankCounts.from_ranges(low[kept], high[kept], times[kept].astype(np.int64), sampling)
+
+
+def expected_full(guess: RankDistribution, items: int, targets: int) -> RankCounts:
+    """Return full ranks of so many targets: the quantiles of a guess.
+
+    >>> guess, _ = power_law(1000, 10, recall=0.5)
+    >>> expected_full(guess, 1000, targets=4).low.tolist()
+    [1, 5, 26, 248]
+    """
+    cumulated = np.cumsum(guess.mass) / guess.mass.sum()
+    probabilities = (np.arange(targets) + 0.5) / targets
+    bins = np.searchsorted(cumulated, probabilities).clip(max=len(guess.grid) - 1)
+    before = cumulated[bins] - guess.mass[bins] / guess.mass.sum()
+    inside = (probabilities - before) / np.maximum(cumulated[bins] - before, 1e-300)
+    ranks = guess.grid.low[bins] + np.floor(inside * guess.grid.width[bins])
+    ranks = np.minimum(ranks.astype(np.int64), np.minimum(guess.grid.high[bins], items))
+    return RankCounts.from_ranks(ranks, items=items, sampled=items - 1, replacement=False)

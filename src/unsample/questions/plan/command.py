@@ -9,19 +9,34 @@ from unsample.cli.console import verb
 from unsample.cli.options import option
 
 if TYPE_CHECKING:
-    from unsample.answers import Plan
+    from unsample.questions.plan.result import Plan
 
 
 @verb(
     options.items(required=True),
     option("--users", "M", "Users to evaluate.", type=int, required=True),
     options.metrics("The metric that matters.", default="NDCG@10"),
-    option("--error", "SHARE", "Half-width sought, relative to the metric.", type=float),
+    option(
+        "--error",
+        "SHARE",
+        "Half-width sought, relative to the metric.  [default: 0.05]",
+        type=float,
+    ),
     option("--difference", "D", "Instead of --error: a difference of two models, as 0.01 or 5%."),
     option("--budget", "B", "Scores in total.  [default: what each design needs]", type=int),
-    option("--recall", "SHARE", "A guess of the full Recall@K.  [default: 0.1]", type=float),
-    option("--odds", "ODDS", "How good a guide is.  [default: as popularity]", type=float),
-    options.CANDIDATES,
+    option(
+        "--recall",
+        "SHARE",
+        "A guess of the full Recall@K.  [default: 0.1, in small catalogues more]",
+        type=float,
+    ),
+    option(
+        "--odds",
+        "ODDS",
+        "How good a guide is; without one, 1.  [default: 10, as popularity]",
+        type=float,
+    ),
+    options.PROTOCOL,
     examples=(
         "unsample plan --items 25815 --users 25677 --error 0.02",
         "unsample plan --items 3706 --users 6040 -m Recall@50 --budget 600000",
@@ -30,6 +45,6 @@ if TYPE_CHECKING:
 )
 def plan(**asked: Any) -> Plan:
     """Plan an evaluation: what each design costs, and how sure the metric would be."""
-    from unsample import answers
+    from unsample.questions.plan import ask
 
-    return answers.plan(**asked)
+    return ask.plan(**asked)

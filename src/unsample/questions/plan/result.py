@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from unsample.answers._result import Result, percent
+from unsample._rounding import percent, percent_at_most, rounded_up
 from unsample.designs import Design, Fixed, Guided
 from unsample.metrics import Metric
+from unsample.report import Result
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Outcome:
     def setting(self) -> str:
         """Return the design's parameters in words."""
         if isinstance(self.design, Fixed):
-            return f"{self.design.sampled:,} items for each target"
+            full = f", {self.design.full:,} users in full" if self.design.full else ""
+            return f"{self.design.sampled:,} items for each target{full}"
         if isinstance(self.design, Guided):
             return "strong items first, a random part of who is left ranked in full"
         return f"exact for {self.users:,} users"
@@ -51,12 +53,17 @@ class Plan(Result):
     recommended design.
     """
 
-    items: int
+    shown_by: ClassVar[str] = "unsample.questions.plan.view:view_of_plan"
+
+    #: The size of the catalogue.
+    catalogue: int
     users: int
     metric: Metric
     #: Where P(R) comes from, in words, and the value of the metric under it.
     guess: str
     value: float
+    #: How good the guide is taken to be.
+    odds: float
     #: The wanted half-width of the interval, relative to the metric, if no difference is wanted.
     error: float
     #: The difference of two models that should be told apart, if that was asked for.
@@ -82,14 +89,14 @@ class Plan(Result):
     @property
     def full(self) -> float:
         """Return how many scores full rankings need."""
-        return float(self.items) * self.users
+        return float(self.catalogue) * self.users
 
     @property
     def recommendation(self) -> str:
         """Return what to do, in a sentence or two."""
         best = self.best
-        share = percent(best.half_width / self.value)
-        sure = f"to within {share}" if best.half_width > 0.0 else "exactly"
+        share = percent_at_most(best.half_width / self.value)
+        sure = f"to within {share}, if P(R) is as guessed" if best.half_width > 0.0 else "exactly"
         text = (
             f"Use design={best.name!r} ({best.setting}): {best.cost:,.0f} scores "
             f"({percent(best.cost / self.full)} of a full ranking) for {self.metric} "
@@ -98,17 +105,19 @@ class Plan(Result):
         if best.users < self.users:
             text += f" Evaluate {best.users:,} of the {self.users:,} users, drawn at random."
         if self.difference is not None:
-            text += f" It tells apart two models that differ by {best.smallest_difference:.4g}."
+            least = rounded_up(best.smallest_difference, 4)
+            text += f" As guessed, it tells apart two models that differ by {least} or more."
         return text
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
         return {
             "metric": self.metric.name,
-            "items": self.items,
+            "items": self.catalogue,
             "users": self.users,
             "guess": self.guess,
             "value": self.value,
+            "odds": self.odds,
             "error": self.error,
             "difference": self.difference,
             "budget": self.budget,

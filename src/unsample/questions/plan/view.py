@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from unsample.answers import Plan, percent
-from unsample.show._sheet import Part, Sheet, sheet
-from unsample.show._table import Columns, Number, Table, number
+from unsample._rounding import percent
+from unsample.questions.plan.result import Plan
+from unsample.report import Columns, Number, Part, Table, View, number
 
 
-@sheet.register
-def _(result: Plan) -> Sheet:
+def view_of_plan(result: Plan) -> View:
+    """Return what is shown of a plan."""
     columns: Columns[Any] = {
         "design": lambda row: row.name,
         "scores": lambda row: Number(f"{row.cost:,.0f}", row.cost),
@@ -21,10 +21,10 @@ def _(result: Plan) -> Sheet:
         "setting": lambda row: row.setting,
     }
     table = Table.of(result.outcomes, columns)
-    what = f"{result.users:,} users, {result.items:,} items"
-    return Sheet(
+    what = f"{result.users:,} users, {result.catalogue:,} items"
+    return View(
         verb="plan",
-        title=f"How to evaluate {result.metric} on {result.items:,} items",
+        title=f"How to evaluate {result.metric} on {result.catalogue:,} items",
         about=(f"{what}, {result.metric} about {result.value:.4f}", f"guess: {result.guess}"),
         parts=(
             Part("Designs", replace(table, caption="Designs and their cost", identity="designs")),
@@ -35,6 +35,7 @@ def _(result: Plan) -> Sheet:
             ("tells apart", "the smallest difference of two models, unpaired, each at this cost"),
         ),
         settings=(
+            ("Odds of the guide", f"{result.odds:g}"),
             ("Half-width sought", f"{100 * result.error:.4g} %"),
             ("Budget", f"{result.budget:,.0f} scores"),
         ),

@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, combinations
 
 import numpy as np
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray
+from unsample._rounding import limits_as_text
+from unsample._threads import cached_property
 from unsample.bounds import (
     MeanLimits,
     bounds_grid,
-    chances_up_to,
     extremes,
     is_feasible,
-    least_value,
+    minimum_value,
+    probabilities_up_to,
 )
+from unsample.counts import RankCounts
 from unsample.errors import ContradictionError, InputError, MetricError
-from unsample.evidence import RankCounts
-from unsample.law import Law, RankGrid
 from unsample.metrics import Metric
+from unsample.sampling import RankGrid, SamplingModel
 
 #: The smallest rounding error: more digits than float64 has tell nothing more.
 _FINEST, _MOST_DECIMALS = 1e-12, 15
 _MOST_DIGITS = 300
 #: Numbers are not compared with each other more finely than this.
 _FINEST_CLASH = 1e-6
+#: So many standard errors below what even ranks give, a number is lower than probability makes it.
+_ERRORS = 3.0
 #: The share of a rounding interval that is left out at its ends: a tie is rounded in one direction.
 _TIE = 1e-4
+#: A number of hits this near to a whole one is whole.
+_WHOLE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -74,13 +80,9 @@ def read_numbers(
     values: Mapping[str, float | str | Decimal],
     *,
     sampled: int,
-    users: int,
     percent: bool,
 ) -> tuple[Printed, ...]:
-    """Read metric names and printed values, and refuse what no sampled evaluation can print.
-
-    ``users`` is the total number of targets, summed over runs.
-    """
+    """Read metric names and printed values, and refuse what no sampled evaluation can print."""
     if not isinstance(values, Mapping) or not values:
         raise InputError(
             f'numbers must be a mapping such as {{"HR@1": 0.18, "HR@10": 0.69}}, got {values!r:.80}'
@@ -101,7 +103,7 @@ def read_numbers(
                     f"numbers must give each metric once, got {other.name} and {name}, which are "
                     "the same"
                 )
-        _check_possible(number, sampled, users, percent)
+        _check_possible(number, sampled, percent=percent)
         numbers.append(number)
     return tuple(numbers)
 
@@ -120,8 +122,8 @@ def _as_decimal(name: str, value: object) -> tuple[Decimal, int]:
     return number, max(0, -exponent)
 
 
-def _check_possible(number: Printed, sampled: int, users: int, percent: bool) -> None:
-    """Refuse a value that no ranks give, or that the ranks of so few users cannot give."""
+def _check_possible(number: Printed, sampled: int, *, percent: bool) -> None:
+    """Refuse a value that no ranks give."""
     metric, name = number.metric, number.name
     if metric.k is not None and metric.k > sampled:
         raise MetricError(
@@ -137,15 +139,29 @@ def _check_possible(number: Printed, sampled: int, users: int, percent: bool) ->
             f"{name} must be between {least:g} and {most:g}, got {number.value:g}"
             + (hint if per_cent else "")
         )
-    # A hit rate is a whole number of hits, divided by the number of users.
-    hits = math.ceil(number.low * users - 1e-9)
-    if metric.family.counts_hits and hits > number.high * users + 1e-9:
-        raise ContradictionError(
-            f"{number} must be a number of hits over users = {users}, and none is printed like "
-            f"that: the nearest are {(hits - 1) / users:.4g} and {hits / users:.4g}; check users, "
-            "or say runs if it is a mean of several",
-            (name,),
-        )
+
+
+def on_counts(numbers: Iterable[Printed], users: int) -> list[str]:
+    """Return a sentence if no numbers of hits over so many users give the printed hit rates.
+
+    >>> number = Printed(_metrics.parse("HR@10"), 0.690, decimals=3)
+    >>> on_counts([number], users=7)[0].partition(";")[0]
+    'no number of hits over users = 7 gives HR@10 = 0.690 (the nearest are 0.5714 and 0.7143)'
+    """
+    odd = []
+    for number in numbers:
+        # A hit rate is a whole number of hits, divided by the number of users.
+        hits = math.ceil(number.low * users - _WHOLE)
+        if number.metric.family.counts_hits and hits > number.high * users + _WHOLE:
+            low, high = (hits - 1) / users, hits / users
+            odd.append(f"{number} (the nearest are {low:.4g} and {high:.4g})")
+    if not odd:
+        return []
+    text = (
+        f"no number of hits over users = {users:,} gives {' or '.join(odd)}; check users, or say "
+        "runs if these are means of several"
+    )
+    return [text]
 
 
 # -- what they say of ranks -----------------------------------------------------------------------
@@ -158,17 +174,24 @@ class Paper:
     to K is a group of its own, and all later ranks are the last group.
     """
 
-    def __init__(self, law: Law, users: int, numbers: tuple[Printed, ...]) -> None:
-        self.law, self.users, self.numbers = law, users, numbers
-        last = max(number.metric.cutoff(law.n) for number in numbers)
+    def __init__(self, sampling: SamplingModel, users: int, numbers: tuple[Printed, ...]) -> None:
+        self.sampling, self.users, self.numbers = sampling, users, numbers
+        last = max(number.metric.cutoff(sampling.n) for number in numbers)
         #: The first and the last rank of each group.
-        self.low: IntArray = np.arange(1, min(last + 1, law.n) + 1)
-        self.high: IntArray = np.append(self.low[1:] - 1, law.n)
+        self.low: IntArray = np.arange(1, min(last + 1, sampling.n) + 1)
+        self.high: IntArray = np.append(self.low[1:] - 1, sampling.n)
         #: The weights of the printed metrics (rows) at the ranks of each group. If the last group
         #: has several ranks, every metric with a K is zero there.
-        self.features = np.stack([number.metric.weights(self.low, law.n) for number in numbers])
+        self.features = np.stack(
+            [number.metric.weights(self.low, sampling.n) for number in numbers]
+        )
         self.means = np.array([number.value for number in numbers])
         self.half_units = np.array([number.half_unit for number in numbers])
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the printed metrics."""
+        return tuple(number.metric for number in self.numbers)
 
     @cached_property
     def counts(self) -> RankCounts:
@@ -178,17 +201,17 @@ class Paper:
         # Rounding can change the order of two equal hit rates; a true one never falls as K grows.
         shares = np.maximum.accumulate(np.clip([hits[k] for k in ends], 0.0, 1.0))
         below = np.rint(np.append(shares, 1.0) * self.users).astype(np.int64)
-        edges = np.array([0, *ends, self.law.n])
+        edges = np.array([0, *ends, self.sampling.n])
         return RankCounts.from_ranges(
-            edges[:-1] + 1, edges[1:], np.diff(below, prepend=0), self.law
+            edges[:-1] + 1, edges[1:], np.diff(below, prepend=0), self.sampling
         )
 
     def bounds(self, metric: Metric, level: float) -> tuple[float, float]:
         """Return the metric's least and greatest value over every P(R) that gives the numbers."""
-        grid = bounds_grid(self.counts, [metric.cutoff(self.law.items)])
-        low, high = extremes(lambda ranks: metric.weights(ranks, self.law.items), grid)
+        grid = bounds_grid(self.counts, [metric.cutoff(self.sampling.items)])
+        low, high = extremes(lambda ranks: metric.weights(ranks, self.sampling.items), grid)
         region = self._region(range(len(self.numbers)), 1.0 - level, grid)
-        return least_value(low, *region), -least_value(-high, *region)
+        return minimum_value(low, *region), -minimum_value(-high, *region)
 
     @cached_property
     def refuted(self) -> Sequence[int]:
@@ -202,7 +225,7 @@ class Paper:
         """Return what some of the numbers say of P(R), with this error."""
         kept = list(rows)
         limits = MeanLimits(
-            *extremes(partial(chances_up_to, self.law, self.low, self.high), grid),
+            *extremes(partial(probabilities_up_to, self.sampling, self.low, self.high), grid),
             float(self.users),
             self.features[kept],
             (self.means - self.half_units)[kept],
@@ -210,7 +233,44 @@ class Paper:
         )
         return limits.rows(alpha)
 
+    def below_even(self) -> list[tuple[Printed, float]]:
+        """Return the numbers below what ranks give that are spread evenly between the hit rates.
+
+        With each, what even ranks give. A mean of weights w(r) that fall with r is, if no rank is
+        more likely than one above it, at least
+
+            sum over the printed K of  HR@K (w_K - w_K'),
+
+        where w_K is the mean of w(r) over the ranks from the K before to K, and K' is the next. So
+        NDCG@10 is at least 0.4544 HR@10, and with HR@5 at least 0.2707 HR@5 + 0.3190 HR@10.
+        """
+        hits = {n.metric.k: n.low for n in self.numbers if n.metric.family.counts_hits}
+        ends = np.array(sorted(k for k in hits if k is not None), dtype=np.int64)
+        if not len(ends):
+            return []
+        shares = np.maximum.accumulate([max(hits[k], 0.0) for k in ends.tolist()])
+        ranks, starts = np.arange(1, ends[-1] + 1), np.append(0, ends[:-1])
+        found = []
+        for number in self.numbers:
+            weights = number.metric.weights(ranks, self.sampling.n)
+            if number.metric.family.counts_hits or (np.diff(weights) > 0.0).any():
+                continue
+            mean, square = (
+                np.add.reduceat(each, starts) / (ends - starts) for each in (weights, weights**2)
+            )
+            within = np.diff(shares, prepend=0.0)
+            least = float(within @ mean)
+            error = math.sqrt(float(within @ (square - mean**2).clip(0.0)) / self.users)
+            if number.high < least - _ERRORS * error:
+                found.append((number, least))
+        return found
+
     # -- contradictions ---------------------------------------------------------------------
+
+    @property
+    def consistent(self) -> bool:
+        """Return whether some sampled ranks give all the numbers."""
+        return is_feasible(*self._of_histograms(range(len(self.numbers))))
 
     def check_consistent(self) -> None:
         """Refuse numbers that no sampled ranks give, and name the fewest that contradict."""
@@ -220,11 +280,11 @@ class Paper:
         *others, last = clash
         weights, number = self.features[last], self.numbers[last]
         region, digits = self._of_histograms(others), min(number.decimals, _MOST_DECIMALS) + 1
-        least, most = least_value(weights, *region), -least_value(-weights, *region)
+        least, most = minimum_value(weights, *region), -minimum_value(-weights, *region)
         given = " and ".join(str(self.numbers[row]) for row in others)
         raise ContradictionError(
             f"{given} and {number} contradict each other: with {given}, {number.name} must be in "
-            f"{least:.{digits}f} .. {most:.{digits}f} for ranks among {self.law.n} items; check "
+            f"{limits_as_text(least, most, digits)} for ranks among {self.sampling.n} items; check "
             "sampled, and the numbers",
             tuple(self.numbers[row].name for row in clash),
         )

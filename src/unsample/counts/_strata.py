@@ -1,0 +1,73 @@
+"""`Strata`: groups of targets whose global ranks are taken to have one distribution.
+
+Ranks depend on the size of a catalogue, so catalogues of very different size have a P(R) each.
+
+Where users have several targets, a list may grow with their number (100 negatives a target, say).
+The best of five ranks is better than the best of two, and busy users differ from others. So the
+size of the sample informs on the rank, and correct data would contradict one P(R) for all sizes.
+Sizes of samples are cut into ranges as catalogues are, and each range has a P(R) of its own. Within
+a range P(R) still differs a little; ranges are narrow enough that this is less than what curves
+leave out anyway. With one target each, users do not decide how many items are drawn, and samples of
+all sizes have one P(R).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unsample._checks import BoolArray, IntArray
+from unsample.counts._catalogues import size_ranges
+
+if TYPE_CHECKING:
+    from unsample.counts._rank_counts import RankCounts
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """Ranges of sizes of catalogues and of samples, and the number of each pair that occurs."""
+
+    #: The smallest size in each range, the range of the largest sizes first.
+    items: IntArray
+    sampled: IntArray
+    #: The stratum of each range of items (rows) and of samples (columns). Where there are several
+    #: ranges of samples, targets that were compared with all candidates have a last column.
+    numbers: IntArray
+    count: int
+
+    @classmethod
+    def of(cls, counts: RankCounts) -> Strata:
+        """Return the strata of the targets of a model; all are one where they share their items."""
+        if counts.shared is not None:
+            none = np.zeros(1, dtype=np.int64)
+            return cls(none, none, np.zeros((1, 1), dtype=np.int64), 1)
+        items = _range_starts(counts.items)
+        open_ = counts.sampled[~counts.full]
+        several = counts.several or counts.metric is not None
+        sampled = _range_starts(open_) if several and len(open_) else np.zeros(1, dtype=np.int64)
+        columns = len(sampled) + (len(sampled) > 1)
+        unnumbered = cls(items, sampled, np.arange(len(items) * columns).reshape(-1, columns), 0)
+        occurs = np.unique(unnumbered.of_designs(counts.sampled, counts.items, counts.full))
+        # Ranges that do not occur are never asked for: they take the number of the next one.
+        numbers = np.searchsorted(occurs, unnumbered.numbers).clip(max=len(occurs) - 1)
+        return cls(items, sampled, numbers.astype(np.int64), len(occurs))
+
+    def of_designs(self, sampled: IntArray, items: IntArray, full: BoolArray) -> IntArray:
+        """Return the stratum of each design; ``full`` marks comparisons with all candidates."""
+        row = np.searchsorted(-self.items, -items).clip(max=len(self.items) - 1)
+        column = np.searchsorted(-self.sampled, -sampled).clip(max=len(self.sampled) - 1)
+        if len(self.sampled) > 1:
+            column = np.where(full, len(self.sampled), column)
+        return np.asarray(self.numbers[row, column])
+
+    def of_cells(self, counts: RankCounts) -> IntArray:
+        """Return the stratum of each cell of the counts."""
+        return self.of_designs(counts.sampled, counts.items, counts.full)
+
+
+def _range_starts(sizes: IntArray) -> IntArray:
+    """Return the smallest size in each range, the range of the largest sizes first."""
+    number = size_ranges(sizes)
+    return np.array([sizes[number == each].min() for each in range(int(number.max()) + 1)])

@@ -1,0 +1,1 @@
+"""`audit`: how negatives were drawn, and which `estimate` call fits them."""

@@ -1,0 +1,1 @@
+"""`compare`: which model is truly better, and how certain that is."""

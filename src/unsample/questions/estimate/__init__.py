@@ -1,0 +1,1 @@
+"""`estimate`: from sampled ranks to metrics with intervals. `exact`: from full ranks."""

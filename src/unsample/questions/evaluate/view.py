@@ -1,0 +1,17 @@
+"""What is shown of an evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unsample.questions.estimate.view import view_of_estimates
+from unsample.questions.evaluate.result import Evaluation
+from unsample.report import View
+
+
+def view_of_evaluation(result: Evaluation) -> View:
+    """Return what is shown, with the design and what it cost."""
+    whole = view_of_estimates(result)
+    settings = (("Design", str(result.design)), ("Seed", str(result.rng)))
+    about = (result.cost, *whole.about)
+    return replace(whole, verb="evaluate", about=about, settings=settings)

@@ -1,0 +1,1 @@
+"""`plan`: which design an evaluation should have, before anything is scored."""

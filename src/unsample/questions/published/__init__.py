@@ -1,0 +1,1 @@
+"""`published`: full-catalogue metrics from the numbers that a paper prints."""

@@ -1,0 +1,67 @@
+"""What `published` returns: estimates, and the printed numbers that they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from unsample.metrics import Metric
+from unsample.posterior import Cloud
+from unsample.questions.estimate.result import AUTO, Estimate, Estimates, read_from
+from unsample.questions.published.paper_numbers import Paper, Printed
+from unsample.uncertainty import DEFAULT_LEVEL
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedEstimate(Estimate):
+    """One metric from printed numbers."""
+
+    paper: Paper = field(repr=False, kw_only=True)
+
+    @classmethod
+    def of(cls, metric: Metric, paper: Paper, cloud: Cloud | None) -> PublishedEstimate:
+        """Return one metric: what the cloud says of it, within its bounds."""
+        limits = paper.bounds(metric, DEFAULT_LEVEL)
+        return cls(
+            metric=metric,
+            method=AUTO,
+            limits=limits,
+            counts=paper.counts,
+            cloud=cloud,
+            paper=paper,
+            **read_from(cloud, metric, limits)._asdict(),
+        )
+
+    def bounds(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
+        """Return the least and greatest value that agree with the numbers, whatever P(R) is."""
+        return self.limits if level == DEFAULT_LEVEL else self.paper.bounds(self.metric, level)
+
+    def another(self, metric: Metric) -> PublishedEstimate:
+        """Return another metric from the same numbers."""
+        return PublishedEstimate.of(metric, self.paper, self.cloud)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Published(Estimates):
+    """Estimates from printed numbers: `Estimates`, with the ``paper`` they come from.
+
+    ``counts`` hold only what the printed hit rates tell: how many ranks lie between their K.
+    """
+
+    shown_by: ClassVar[str] = "unsample.questions.published.view:view_of_published"
+    made_by: ClassVar[str] = "published"
+
+    paper: Paper
+
+    @property
+    def numbers(self) -> tuple[Printed, ...]:
+        """Return the printed numbers, with their rounding errors."""
+        return self.paper.numbers
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints: the keys of `Estimates.to_dict`, and ``published``."""
+        printed = [
+            {"metric": number.name, "value": number.value, "low": number.low, "high": number.high}
+            for number in self.numbers
+        ]
+        return super().to_dict() | {"published": printed}
