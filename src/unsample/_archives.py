@@ -76,7 +76,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         part = self._inner.read(len(buffer))
         self._done += len(part)
-        check_unpacked(repr(str(self._path)), self._packed, self._done, "unpack it first")
+        check_unpacked(repr(str(self._path)), self._packed, self._done, hint="unpack it first")
         buffer[: len(part)] = part
         return len(part)
 
@@ -92,7 +92,7 @@ def read_arrays(stream: IO[bytes], where: str) -> dict[str, npt.NDArray[Any]]:
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()
         packed = sum(entry.compress_size for entry in entries)
-        check_unpacked(where, packed, sum(entry.file_size for entry in entries), hint)
+        check_unpacked(where, packed, sum(entry.file_size for entry in entries), hint=hint)
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as arrays:
             return {name: _plain(name, arrays[name]) for name in arrays.files}

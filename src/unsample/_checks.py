@@ -96,23 +96,29 @@ def as_integer_array(
     try:
         array = np.asarray(values)
     except Exception as problem:  # objects of other libraries raise errors of their own
-        raise error(message(name, "a flat sequence of integers", values, hint)) from problem
+        raise error(
+            message(name, "a flat sequence of integers", got=values, hint=hint)
+        ) from problem
     check_unmasked(name, values, error=error)
     if array.ndim != 1:
         raise error(
-            message(name, "one-dimensional", f"an array of shape {array.shape}", hint, show=str)
+            message(
+                name, "one-dimensional", got=f"an array of shape {array.shape}", hint=hint, show=str
+            )
         )
     if np.issubdtype(array.dtype, np.integer):
         return array
     if array.size == 0:
         return array.astype(np.int64)
     if not np.issubdtype(array.dtype, np.floating):
-        raise error(message(name, "integers", f"values of type {array.dtype}", hint, show=str))
+        raise error(
+            message(name, "integers", got=f"values of type {array.dtype}", hint=hint, show=str)
+        )
     bad = ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2.0**62))
     if bad.any():
         where = int(np.argmax(bad))
         got = f"{array[where]!s} {at_position(where, array.size)} ({int(bad.sum())} such values)"
-        raise error(message(name, "whole numbers", got, hint, show=str))
+        raise error(message(name, "whole numbers", got=got, hint=hint, show=str))
     return array.astype(np.int64)
 
 

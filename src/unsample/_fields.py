@@ -82,13 +82,15 @@ def read_fields(
     unsample.errors.FileError: 'rank' of ranks.npz must hold whole numbers from 1 to 10, got -1; \
 the file is damaged or was changed; write it anew
     """
-    refuse_unless(not {*fields} - {*found}, f"{where} lacks {_listed({*fields} - {*found})}", error)
+    refuse_unless(
+        not {*fields} - {*found}, f"{where} lacks {_listed({*fields} - {*found})}", error=error
+    )
     more = _listed({*found} - {*fields})
-    refuse_unless(not more, f"{where} must hold nothing else, got also {more}", error)
+    refuse_unless(not more, f"{where} must hold nothing else, got also {more}", error=error)
     sizes: dict[str, int] = {}
     for name, field in fields.items():
         problem = field.problem(found[name], sizes)
-        refuse_unless(not problem, f"{name!r} of {where} must {problem}", error)
+        refuse_unless(not problem, f"{name!r} of {where} must {problem}", error=error)
     return {name: found[name].astype(_KINDS[each.kind][1]) for name, each in fields.items()}
 
 

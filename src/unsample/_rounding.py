@@ -14,7 +14,7 @@ def rounded(value: float, digits: int = _SIGNIFICANT) -> str:
     >>> rounded(9.04), rounded(126.0), rounded(0.0126)
     ('9', '130', '0.013')
     """
-    return _significant(value, digits, ROUND_HALF_EVEN)
+    return _significant(value, digits, rule=ROUND_HALF_EVEN)
 
 
 def rounded_down(value: float, digits: int = _SIGNIFICANT) -> str:
@@ -23,7 +23,7 @@ def rounded_down(value: float, digits: int = _SIGNIFICANT) -> str:
     >>> rounded_down(5.39), rounded_down(1.0), rounded_down(1299.0)
     ('5.3', '1', '1200')
     """
-    return _significant(value, digits, ROUND_FLOOR)
+    return _significant(value, digits, rule=ROUND_FLOOR)
 
 
 def rounded_up(value: float, digits: int = _SIGNIFICANT) -> str:
@@ -32,7 +32,7 @@ def rounded_up(value: float, digits: int = _SIGNIFICANT) -> str:
     >>> rounded_up(5.31), rounded_up(1.0), rounded_up(0.01201)
     ('5.4', '1', '0.013')
     """
-    return _significant(value, digits, ROUND_CEILING)
+    return _significant(value, digits, rule=ROUND_CEILING)
 
 
 def limits_as_text(low: float, high: float, decimals: int) -> str:
@@ -41,8 +41,8 @@ def limits_as_text(low: float, high: float, decimals: int) -> str:
     >>> limits_as_text(0.26649, 0.47703, decimals=3)
     '0.266 .. 0.478'
     """
-    down = _to_power(_decimal(low), -decimals, ROUND_FLOOR)
-    up = _to_power(_decimal(high), -decimals, ROUND_CEILING)
+    down = _to_power(_decimal(low), -decimals, rule=ROUND_FLOOR)
+    up = _to_power(_decimal(high), -decimals, rule=ROUND_CEILING)
     return f"{down:.{decimals}f} .. {up:.{decimals}f}"
 
 
@@ -60,7 +60,7 @@ def percent_at_most(share: float) -> str:
     if not math.isfinite(share):
         return percent(share)
     decimals = _decimals(share)
-    return f"{_to_power(100 * _decimal(share), -decimals, ROUND_CEILING):.{decimals}f} %"
+    return f"{_to_power(100 * _decimal(share), -decimals, rule=ROUND_CEILING):.{decimals}f} %"
 
 
 def _decimals(share: float) -> int:
@@ -76,7 +76,7 @@ def _significant(value: float, digits: int, rule: str) -> str:
     if not math.isfinite(value):
         return str(float(value))
     number = _decimal(value)
-    return f"{_to_power(number, number.adjusted() - digits + 1, rule).normalize():f}"
+    return f"{_to_power(number, number.adjusted() - digits + 1, rule=rule).normalize():f}"
 
 
 def _to_power(value: Decimal, power: int, rule: str) -> Decimal:

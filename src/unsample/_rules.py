@@ -63,7 +63,7 @@ def check_integer(
         rule = f"an integer of at least {minimum}"
         if maximum is not None:
             rule += f" and at most {maximum}"
-        raise error(message(name, rule, value, hint))
+        raise error(message(name, rule, got=value, hint=hint))
     return number
 
 
@@ -88,7 +88,7 @@ def check_real(
             rule = f"a finite number {'greater than' if open_low else 'of at least'} {low:g}"
         else:
             rule = f"a number in {left}{low:g}, {high:g}{right}"
-        raise error(message(name, rule, value, hint))
+        raise error(message(name, rule, got=value, hint=hint))
     return number
 
 
@@ -110,7 +110,7 @@ def check_choice(
     known = list(choices)
     if not isinstance(value, str) or value not in known:
         rule = "one of " + ", ".join(known)
-        raise error(message(name, rule, value, hint or suggest(str(value), known)))
+        raise error(message(name, rule, got=value, hint=hint or suggest(str(value), known)))
     return value
 
 
@@ -119,20 +119,20 @@ def check_flag(name: str, value: object) -> bool:
     kind = type(value)
     if isinstance(value, bool) or (kind.__module__, kind.__name__) in _NUMPY_BOOLS:
         return bool(value)
-    raise InputError(message(name, "True or False", value, ""))
+    raise InputError(message(name, "True or False", got=value, hint=""))
 
 
 def check_path(name: str, value: object, *, hint: str = "") -> str:
     """Return a path as text."""
     if isinstance(value, str | os.PathLike):
         return os.fspath(value)
-    raise InputError(message(name, "a path", value, hint))
+    raise InputError(message(name, "a path", got=value, hint=hint))
 
 
 def check_kind(name: str, value: object, kind: type, *, hint: str = "") -> None:
     """Refuse what is not an object of a class of this package."""
     if not isinstance(value, kind):
-        raise InputError(message(name, f"an unsample.{kind.__name__}", value, hint))
+        raise InputError(message(name, f"an unsample.{kind.__name__}", got=value, hint=hint))
 
 
 def suggest(word: str, choices: Iterable[str], *, near: float = 0.6) -> str:

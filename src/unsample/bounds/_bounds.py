@@ -69,7 +69,7 @@ class Bounds:
         direct = DirectMean.of(metric, counts)
         if direct is not None and counts.shared is None:
             return direct.bounds(level)
-        low, high = (-side * self._lowest(metric, side, level) for side in (-1, 1))
+        low, high = (-side * self._lowest(metric, side, level=level) for side in (-1, 1))
         ceiling = counts.ceiling(metric)
         # Both are solved to a tolerance: where they should be equal, their order may be wrong.
         low, high = sorted((counts.weight_per_user * low, counts.weight_per_user * high))
@@ -89,7 +89,7 @@ class Bounds:
     def _lowest(self, metric: Metric, side: int, level: float) -> float:
         """Return the smallest value of the metric (``side`` -1), or minus the largest (+1)."""
         alpha = self._alpha(level)
-        values = np.array([stratum.lowest(metric, side, alpha) for stratum in self.strata])
+        values = np.array([stratum.lowest(metric, side, alpha=alpha) for stratum in self.strata])
         if len(values) == 1:
             return float(values[0])
         # The share of targets in each stratum is random, too: as much weight as possible goes to
@@ -97,7 +97,7 @@ class Bounds:
         weights = np.array([float(stratum.counts.weight.sum()) for stratum in self.strata])
         shares = weights / weights.sum()
         lower, upper = clopper_pearson(
-            shares, shares, self.counts.effective, alpha / (2 * len(values))
+            shares, shares, targets=self.counts.effective, part=alpha / (2 * len(values))
         )
         order = np.argsort(values)
         left = np.diff(
@@ -126,16 +126,18 @@ class StratumBounds:
             sizes = np.unique(counts.sampled[some])
             group = sample_groups(sizes)
             evidence += [
-                _gather(counts, some & np.isin(counts.sampled, near), grid, cutoffs)
+                _gather(counts, some & np.isin(counts.sampled, near), grid=grid, cutoffs=cutoffs)
                 for near in (sizes[group == smallest] for smallest in np.unique(group))
             ]
-        return cls(counts, grid, tuple(evidence))
+        return cls(counts, grid, evidence=tuple(evidence))
 
     def lowest(self, metric: Metric, side: int, alpha: float) -> float:
         """Return the smallest value (``side`` -1), or minus the largest (+1)."""
 
         def weights(ranks: IntArray) -> FloatArray:
-            return over_catalogues(metric, self.counts, lambda size: metric.weights(ranks, size))
+            return over_catalogues(
+                metric, self.counts, weights=lambda size: metric.weights(ranks, size)
+            )
 
         low, high = extremes(weights, self.grid)
         return minimum_value(low if side < 0 else -high, *self._region(alpha))
@@ -186,12 +188,12 @@ def _gather(
     low, high, weight = counts.low[some], counts.high[some], counts.weight[some]
     # The sampled ranks at which targets at the cutoffs are expected.
     wanted = [1 + ((k - 1) * sampled) // (counts.largest_catalogue - 1) for k in cutoffs]
-    ends = _group_ends(_possible_ends(low, high, sampled + 1), wanted)
+    ends = _group_ends(_possible_ends(low, high, n=sampled + 1), wanted)
     starts, lasts = np.concatenate([[1], ends + 1]), np.append(ends, sampled + 1)
 
     def distribution(items: int, drawn: int) -> SamplingModel:
         size = items if replacement else max(items, drawn + 1)
-        return SamplingModel(size, drawn, replacement)
+        return SamplingModel(size, drawn, replacement=replacement)
 
     lowest, highest = (
         distribution(int(counts.items.min()), sampled),
@@ -202,7 +204,12 @@ def _gather(
     total = max(float(weight.sum()), 1e-300)
     shares = np.bincount(np.searchsorted(ends, low), weight / total, minlength=len(starts))
     targets = max(counts.effective * total / float(counts.weight.sum()), 1e-9)
-    return ends, MeanLimits.of_shares(np.asarray(shares, np.float64), minima, maxima, targets)
+    return ends, MeanLimits.of_shares(
+        np.asarray(shares, np.float64),
+        min_probability=minima,
+        max_probability=maxima,
+        targets=targets,
+    )
 
 
 def _possible_ends(low: IntArray, high: IntArray, n: int) -> IntArray:

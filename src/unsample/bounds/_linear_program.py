@@ -62,7 +62,7 @@ def probabilities_up_to(
     catalogue act as its last one.
     """
     inside = np.minimum(ranks, sampling.items).astype(np.float64)
-    return np.asarray(sampling.range_pmf(low, high, inside).cumsum(axis=0)[:-1])
+    return np.asarray(sampling.range_pmf(low, high, rank=inside).cumsum(axis=0)[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,14 @@ class MeanLimits:
         """Return the limits where the share of targets in each group is known."""
         below = np.tri(len(shares) - 1, len(shares))
         means = (below @ shares).clip(0.0, 1.0)
-        return cls(min_probability, max_probability, targets, below, means, means)
+        return cls(
+            min_probability=min_probability,
+            max_probability=max_probability,
+            targets=targets,
+            features=below,
+            low=means,
+            high=means,
+        )
 
     def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return limits that hold all expected features at once, with error ``alpha``.
@@ -110,8 +117,8 @@ class MeanLimits:
         low = ((self.low - smallest) / span).clip(0.0, 1.0)
         high = ((self.high - smallest) / span).clip(0.0, 1.0)
         indicator = np.isin(self.features, (0.0, 1.0)).all(axis=1)
-        exact = clopper_pearson(low, high, targets, part)
-        bounded = hoeffding(low, high, targets, part)
+        exact = clopper_pearson(low, high, targets=targets, part=part)
+        bounded = hoeffding(low, high, targets=targets, part=part)
         lower, upper = (
             smallest + span * np.where(indicator, *ends)
             for ends in zip(exact, bounded, strict=True)
@@ -151,7 +158,7 @@ class MeanLimits:
         shares = self.low[chosen]
         observed = np.concatenate([shares, 1.0 - shares])
         # Targets are drawn as well: their mean may be less than that of all.
-        lower, _ = hoeffding(observed, observed, self.targets, tail * _OF_TARGETS)
+        lower, _ = hoeffding(observed, observed, targets=self.targets, part=tail * _OF_TARGETS)
         up_to, beyond = self.max_probability[chosen], 1.0 - self.min_probability[chosen]
         probabilities = np.concatenate([up_to, beyond]).clip(0.0, 1.0)
         tail_means = np.minimum(probabilities / (tail * (1.0 - _OF_TARGETS)), 1.0)
@@ -181,7 +188,7 @@ def minimum_value(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> 
     Where no P fits the data, or no solver ends, it is the smallest of the weights.
     """
     for widened in (0.0, _MARGIN):
-        found = _solved(weights, rows, limits + widened)
+        found = _solved(weights, rows, limits=limits + widened)
         if found is not None and found.status == _OPTIMAL:
             # The solution has a tolerance, and may be a little below what is possible.
             return max(float(found.fun), float(weights.min()))
@@ -191,14 +198,14 @@ def minimum_value(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> 
 @one_thread()
 def is_feasible(rows: FloatArray, limits: FloatArray) -> bool:
     """Return whether some P is within the limits, up to a small margin."""
-    found = _solved(np.zeros(rows.shape[1]), rows, limits + _MARGIN)
+    found = _solved(np.zeros(rows.shape[1]), rows, limits=limits + _MARGIN)
     return bool(found is None or found.status == _OPTIMAL)
 
 
 def _solved(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> Any:
     """Return the result of the first solver that ends; None where none does."""
     for attempt in _ATTEMPTS:
-        result = _linprog(weights, rows, limits, **attempt)
+        result = _linprog(weights, rows, limits=limits, **attempt)
         if result.status in (_OPTIMAL, _INFEASIBLE):
             return result
     return None

@@ -41,7 +41,13 @@ class MeanError:
             return cls.of(values * weights, weights, metric, counts.count)
         error = math.sqrt(variance_of_mean(counts, values)) if counts.users > 1 else math.nan
         df = float(max(counts.users - 1, 1))
-        return cls(error, df, counts.effective_users, max_user_value(metric), all_or_nothing=False)
+        return cls(
+            population=error,
+            df=df,
+            users=counts.effective_users,
+            max_value=max_user_value(metric),
+            all_or_nothing=False,
+        )
 
     @classmethod
     def of(
@@ -61,13 +67,13 @@ class MeanError:
         values, index = np.unique(totals / weights, return_inverse=True)
         shares = np.bincount(index.reshape(-1), times * weights) / total
         return cls(
-            few * math.sqrt(float(times @ deviations**2)),
-            degrees_of_freedom(deviations, times),
-            total**2 / float(times @ weights**2),
-            max_user_value(metric),
-            bool(np.isin(values, (0.0, max_user_value(metric))).all()),
-            float(values[shares.argmax()]),
-            max(1.0 - float(shares.max()), 0.0),
+            population=few * math.sqrt(float(times @ deviations**2)),
+            df=degrees_of_freedom(deviations, times),
+            users=total**2 / float(times @ weights**2),
+            max_value=max_user_value(metric),
+            all_or_nothing=bool(np.isin(values, (0.0, max_user_value(metric))).all()),
+            usual=float(values[shares.argmax()]),
+            other_share=max(1.0 - float(shares.max()), 0.0),
         )
 
     def interval(self, value: float, level: float) -> tuple[float, float]:
@@ -99,7 +105,9 @@ class MeanError:
 
     def _of_share(self, share: float, level: float) -> tuple[float, float]:
         observed = np.array([share])
-        low, high = clopper_pearson(observed, observed, self.users, (1.0 - level) / 2.0)
+        low, high = clopper_pearson(
+            observed, observed, targets=self.users, part=(1.0 - level) / 2.0
+        )
         return float(low[0]), float(high[0])
 
 

@@ -113,7 +113,9 @@ class DrawnMean:
             return value, value
         if not self.drawn:
             return self.best - self.range, min(self.best, self.max_value)
-        low, high = _limits_of_share(self.loss_share, self._outcomes(level), (1.0 - level) / 2.0)
+        low, high = _limits_of_share(
+            self.loss_share, self._outcomes(level), part=(1.0 - level) / 2.0
+        )
         ends = self.best - self.range * high, self.best - self.range * low
         return min(ends[0], value), max(min(ends[1], self.max_value), value)
 
@@ -165,18 +167,25 @@ class DrawnError:
             here = drawn.stratum == number
             part, totals[here], stands_for[here] = _stratum(
                 drawn.counted[here],
-                min_values[here],
-                max_values[here],
-                values[here],
-                drawn.users,
+                min_values=min_values[here],
+                max_values=max_values[here],
+                values=values[here],
+                drawn=drawn.users,
             )
             parts.append(part)
         draw = DrawnMean.of(
             parts, float(values[sure].sum()), float(drawn.weights.sum()), drawn.users, metric
         )
         middle = np.where(drawn.known, values, (min_values + max_values) / 2.0)
-        of_users = _of_users(drawn.weights, stands_for, middle, draw.value, metric)
-        return cls(math.hypot(of_users.population, draw.error), of_users, draw, totals)
+        of_users = _of_users(
+            drawn.weights, stands_for, values=middle, mean=draw.value, metric=metric
+        )
+        return cls(
+            population=math.hypot(of_users.population, draw.error),
+            of_users=of_users,
+            draw=draw,
+            totals=totals,
+        )
 
     def interval(self, value: float, level: float) -> tuple[float, float]:
         """Return limits of the mean for users like these.
@@ -219,18 +228,24 @@ class UserStratum:
         """
         size, best, range_ = len(max_values), float(max_values.sum()), float(ranges.sum())
         if not counted:
-            return cls(best, range_, range_ / 2.0, 0.0, range_**2 / 4.0)
+            return cls(
+                best=best,
+                range=range_,
+                loss=range_ / 2.0,
+                drawn_variance=0.0,
+                assumed_variance=range_**2 / 4.0,
+            )
         share = counted / size
         # A draw misses all of m users with probability (1 - share)^m. Independent outcomes would
         # do so about as often if there were more of them by this factor.
         missed = share / -math.log1p(-share) if share < 1.0 else 0.0
         return cls(
-            best,
-            range_,
-            size * mean,
-            size**2 * (1.0 - share) / counted * variance,
-            size**2 * missed / counted * float((ranges**2).mean()) / drawn,
-            max(counted - 1, 1),
+            best=best,
+            range=range_,
+            loss=size * mean,
+            drawn_variance=size**2 * (1.0 - share) / counted * variance,
+            assumed_variance=size**2 * missed / counted * float((ranges**2).mean()) / drawn,
+            df=max(counted - 1, 1),
         )
 
 
@@ -249,14 +264,16 @@ def _stratum(
     ranges, losses = max_values - min_values, (max_values - values)[counted]
     size, count = len(max_values), len(losses)
     if not count:
-        empty = UserStratum.of(max_values, ranges, 0, 0.0, 0.0, drawn)
+        empty = UserStratum.of(max_values, ranges, counted=0, mean=0.0, variance=0.0, drawn=drawn)
         return empty, (min_values + max_values) / 2.0, np.ones(size)
     mean, alone = float(losses.mean()), float((ranges**2).mean()) / 4.0
     variance = float(losses.var(ddof=1)) if count > 1 else alone
     few = math.sqrt(count / (count - 1)) if count > 1 else 1.0
     totals = max_values - mean
     totals[counted] -= size / count * few * (losses - mean)
-    part = UserStratum.of(max_values, ranges, count, mean, variance, drawn)
+    part = UserStratum.of(
+        max_values, ranges, counted=count, mean=mean, variance=variance, drawn=drawn
+    )
     return part, totals, counted * size / count
 
 
@@ -293,9 +310,9 @@ def _of_users(
     deviations = (values - mean * weights) / total
     few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
     return MeanError(
-        few * math.sqrt(float(times @ deviations**2)),
-        degrees_of_freedom(deviations, times),
-        effective,
-        max_user_value(metric),
-        bool(np.isin(values / weights, (0.0, max_user_value(metric))).all()),
+        population=few * math.sqrt(float(times @ deviations**2)),
+        df=degrees_of_freedom(deviations, times),
+        users=effective,
+        max_value=max_user_value(metric),
+        all_or_nothing=bool(np.isin(values / weights, (0.0, max_user_value(metric))).all()),
     )

@@ -38,7 +38,12 @@ class DirectMean:
         values = of_cells(counts, counts.low)
         ends = (of_cells(counts, each) for each in (np.ones_like(counts.low), counts.sampled + 1))
         either = np.concatenate(list(ends))
-        return cls(counts, values, float(either.min()), float(either.max()))
+        return cls(
+            counts=counts,
+            values=values,
+            min_value=float(either.min()),
+            max_value=float(either.max()),
+        )
 
     @property
     def value(self) -> float:
@@ -85,7 +90,7 @@ class DirectMean:
         """Return limits that hold for any number of users and any ranks."""
         span = max(self.max_value - self.min_value, 1e-300)
         mean = np.array([min(max((self.value - self.min_value) / span, 0.0), 1.0)])
-        ends = hoeffding(mean, mean, self.counts.effective, (1.0 - level) / 2.0)
+        ends = hoeffding(mean, mean, targets=self.counts.effective, part=(1.0 - level) / 2.0)
         low, high = (self.min_value + span * float(end[0]) for end in ends)
         return low, high
 

@@ -85,8 +85,8 @@ def design_columns(
     items: npt.ArrayLike, sampled: npt.ArrayLike, size: int, replacement: bool
 ) -> dict[str, IntArray]:
     """Return the design of each target; many sizes go onto a grid, beside the true ones."""
-    drawn, sizes = as_column("sampled", sampled, size), as_column("items", items, size)
-    if np.ndim(items) == 0 or not are_many(sizes, sizes, sizes):
+    drawn, sizes = as_column("sampled", sampled, size=size), as_column("items", items, size=size)
+    if np.ndim(items) == 0 or not are_many(sizes, sizes, largest=sizes):
         return {"sampled": drawn, "items": sizes}
     keep_full = not replacement or some_in_full(sizes, drawn)
     grid = sizes_on_grid(sizes, drawn, keep_full=keep_full)

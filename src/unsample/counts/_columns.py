@@ -40,7 +40,7 @@ def as_column(name: str, values: npt.ArrayLike, size: int) -> IntArray:
     if len(column) != size:
         raise DesignError(f"{name} must be one number or {size} of them, got {len(column)}")
     rule = f"{name} must be at most {LARGEST_CATALOGUE}"
-    refuse_where(column > LARGEST_CATALOGUE, rule, column, DesignError)
+    refuse_where(column > LARGEST_CATALOGUE, rule, values=column, error=DesignError)
     return column
 
 

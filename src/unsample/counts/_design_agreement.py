@@ -39,13 +39,13 @@ def check_agrees(
     sizes = (("items", items, counts.catalogues), ("sampled", sampled, counts.samples))
     for name, told, (minimum, maximum) in sizes:
         agrees = told is None or np.unique(told).tolist() == [minimum] == [maximum]
-        _refuse_unless(agrees, name, span(minimum, maximum), source, told)
+        _refuse_unless(agrees, name, own=span(minimum, maximum), source=source, given=told)
     agrees = negatives.replacement or not counts.replacement
-    _refuse_unless(agrees, "replacement", "True", source, negatives.replacement)
+    _refuse_unless(agrees, "replacement", own="True", source=source, given=negatives.replacement)
     agrees = counts.shared is not None or not negatives.shared
-    _refuse_unless(agrees, "shared", "False", source, negatives.shared)
+    _refuse_unless(agrees, "shared", own="False", source=source, given=negatives.shared)
 
 
 def _refuse_unless(agrees: bool, name: str, own: str, source: str, given: Any) -> None:
     if not agrees:
-        raise DesignError(message(name, f"{own} as in {source}", given, _HINT))
+        raise DesignError(message(name, f"{own} as in {source}", got=given, hint=_HINT))

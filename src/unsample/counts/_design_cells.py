@@ -57,23 +57,33 @@ def check_cells(cells: RankCounts) -> None:
     """Refuse columns that no evaluation could give, naming the rule and a value."""
     if not len(cells):
         raise RankError("rank counts must hold at least one cell, got none")
-    refuse_where(cells.items < 2, "items must be at least 2", cells.items, DesignError)
-    refuse_where(cells.sampled < 1, "sampled must be at least 1", cells.sampled, DesignError)
+    refuse_where(cells.items < 2, "items must be at least 2", values=cells.items, error=DesignError)
+    refuse_where(
+        cells.sampled < 1, "sampled must be at least 1", values=cells.sampled, error=DesignError
+    )
     if not cells.replacement:
         too_many = cells.sampled > cells.items - 1
         rule = "sampled must be at most items - 1 without replacement"
-        refuse_where(too_many, rule, cells.sampled, DesignError)
+        refuse_where(too_many, rule, values=cells.sampled, error=DesignError)
     below, above = cells.low < 1, cells.high > cells.sampled + 1
-    refuse_where(below, "ranks must be at least 1", cells.low, RankError, rank_hint(0))
+    refuse_where(
+        below, "ranks must be at least 1", values=cells.low, error=RankError, hint=rank_hint(0)
+    )
     rule = "ranks must be at most sampled + 1"
-    refuse_where(above, rule, cells.high, RankError, rank_hint(np.inf))
-    refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
-    refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
+    refuse_where(above, rule, values=cells.high, error=RankError, hint=rank_hint(np.inf))
+    refuse_where(
+        cells.low > cells.high, "low must not exceed high", values=cells.low, error=RankError
+    )
+    refuse_where(
+        cells.count < 0, "counts must not be negative", values=cells.count, error=RankError
+    )
     if not cells.count.any():
         raise RankError("counts must not all be zero: there is nothing to estimate from")
-    refuse_where(cells.relevant < 1, "relevant must be at least 1", cells.relevant, RankError)
+    refuse_where(
+        cells.relevant < 1, "relevant must be at least 1", values=cells.relevant, error=RankError
+    )
     outside = (cells.position < 0) | (cells.position > cells.relevant)
-    refuse_where(outside, "position must be in 0..relevant", cells.position, RankError)
+    refuse_where(outside, "position must be in 0..relevant", values=cells.position, error=RankError)
     _check_sizes(cells)
 
 
@@ -84,9 +94,11 @@ def _check_sizes(cells: RankCounts) -> None:
         for keep_full in (True, False) if cells.replacement else (True,):
             wrong &= sizes_on_grid(sizes, cells.sampled, keep_full=keep_full) != cells.items
         rule = "smallest and largest must be sizes that items stands for"
-        refuse_where(wrong, rule, sizes, DesignError)
+        refuse_where(wrong, rule, values=sizes, error=DesignError)
     wrong = cells.smallest > cells.largest
-    refuse_where(wrong, "smallest must not exceed largest", cells.smallest, DesignError)
+    refuse_where(
+        wrong, "smallest must not exceed largest", values=cells.smallest, error=DesignError
+    )
 
 
 def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: SamplingModel) -> IntArray:

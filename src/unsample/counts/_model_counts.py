@@ -117,7 +117,7 @@ class ModelCounts(Mapping[str, RankCounts]):
             part, _, column = field.rpartition("_")
             parts.setdefault(part, {})[column] = values
         about = {"format": Field("text", ()), "names": Field("text", ("models",))}
-        names = [str(name) for name in read_fields(parts.pop("", {}), about, source)["names"]]
+        names = [str(name) for name in read_fields(parts.pop("", {}), about, where=source)["names"]]
         different = len({*names}) == len(names)
         refuse_unless(different, f"{source} must hold models of different names, got {names}")
         models = {}
@@ -127,8 +127,8 @@ class ModelCounts(Mapping[str, RankCounts]):
             models[name] = RankCounts.from_arrays(
                 parts.pop(f"{index}", {}),
                 where,
-                None if pairs is None else PairCounts.from_arrays(pairs, where),
-                None if items is None else ItemCounts.from_arrays(items, where),
+                clusters=None if pairs is None else PairCounts.from_arrays(pairs, where),
+                shared=None if items is None else ItemCounts.from_arrays(items, where),
             )
         between = {
             (names[a], names[b]): PairCounts.from_arrays(parts.pop(f"{a}_{b}"), source)

@@ -38,15 +38,15 @@ from unsample.sampling import SamplingModel
 
 _KEYS = ("sampled", "items", "low", "high", "relevant", "position")
 _COLUMNS = (*_KEYS, "smallest", "largest", "count")
-_ONE = Field("whole", ("cells",), 1, LARGEST_CATALOGUE)
+_ONE = Field(kind="whole", shape=("cells",), low=1, high=LARGEST_CATALOGUE)
 #: The arrays of a file: one value for each cell; the design is the number of users, and whether an
 #: item may be drawn twice for a target.
 _FIELDS = dict.fromkeys(_COLUMNS, _ONE) | {
-    "low": Field("whole", ("cells",), 1, LARGEST_CATALOGUE + 1),
-    "high": Field("whole", ("cells",), 1, LARGEST_CATALOGUE + 1),
-    "position": Field("whole", ("cells",), 0, LARGEST_CATALOGUE),
-    "count": Field("whole", ("cells",), 0, LARGEST_CATALOGUE),
-    "design": Field("whole", (2,), (1, 0), (LARGEST_CATALOGUE, 1)),
+    "low": Field(kind="whole", shape=("cells",), low=1, high=LARGEST_CATALOGUE + 1),
+    "high": Field(kind="whole", shape=("cells",), low=1, high=LARGEST_CATALOGUE + 1),
+    "position": Field(kind="whole", shape=("cells",), low=0, high=LARGEST_CATALOGUE),
+    "count": Field(kind="whole", shape=("cells",), low=0, high=LARGEST_CATALOGUE),
+    "design": Field(kind="whole", shape=(2,), low=(1, 0), high=(LARGEST_CATALOGUE, 1)),
 }
 _SUMS = ("count", "weight", "_squared_weights")
 _PARTS = (*_KEYS, "smallest", "largest", *_SUMS)
@@ -122,7 +122,7 @@ class RankCounts:
             object.__setattr__(self, "_squared_weights", self._squares(None))
         if not len(self._squared_weights):
             object.__setattr__(self, "_squared_weights", self.weight)
-        merge_equal(self, _KEYS, _SUMS, minima=("smallest",), maxima=("largest",))
+        merge_equal(self, _KEYS, sums=_SUMS, minima=("smallest",), maxima=("largest",))
         if self.replacement and not self.mixed:
             object.__setattr__(self, "mixed", some_in_full(self.items, self.sampled))
         if not self.users:
@@ -157,12 +157,16 @@ class RankCounts:
 
         found: Any = as_integer_array("ranks", ranks, hint=WHOLE)
         if count is None:
-            return Targets(found, items, sampled, users, replacement).counts
+            return Targets(
+                ranks=found, items=items, sampled=sampled, users=users, replacement=replacement
+            ).counts
         if users is not None:
             raise InputError("count must be left out with users; give the rank of each target")
-        columns: dict[str, Any] = design_columns(items, sampled, found.size, replacement)
+        columns: dict[str, Any] = design_columns(
+            items, sampled, size=found.size, replacement=replacement
+        )
         columns |= dict.fromkeys(("low", "high"), found.astype(np.int64, copy=False))
-        times = as_column("count", count, found.size)
+        times = as_column("count", count, size=found.size)
         return cls(**columns, count=times, replacement=replacement)
 
     @classmethod
@@ -174,7 +178,7 @@ class RankCounts:
                 f"histogram must hold sampled + 1 = {design.n} counts, got {len(counts)}"
             )
         ranks = np.flatnonzero(counts) + 1
-        return cls.from_ranges(ranks, ranks, counts[ranks - 1], design)
+        return cls.from_ranges(ranks, ranks, count=counts[ranks - 1], design=design)
 
     @classmethod
     def from_ranges(
@@ -285,11 +289,13 @@ class RankCounts:
 
     def _squares(self, metric: Metric | None) -> FloatArray:
         """Return `squared_weights` for the weights that targets have in a metric."""
-        shares = shares_in(metric, self.relevant, self.position)
+        shares = shares_in(metric, relevant=self.relevant, position=self.position)
         if self.clusters is None:
             return np.asarray(self.count * self.relevant * shares**2)
         pairs, keys = self.clusters, self.clusters.keys
-        weights = pairs.count * shares_in(metric, keys[:, 3], keys[:, 4])[pairs.right]
+        weights = (
+            pairs.count * shares_in(metric, relevant=keys[:, 3], position=keys[:, 4])[pairs.right]
+        )
         found, index = distinct_rows(np.concatenate([keys, pair_keys(vars(self))]))
         first, own = index[: len(keys)][pairs.left], index[len(keys) :]
         of_users = np.bincount(first, weights, minlength=len(found))
@@ -384,7 +390,7 @@ class RankCounts:
     @property
     def many_sizes(self) -> bool:
         """Return whether there are so many sizes of catalogues that they go onto a grid."""
-        return are_many(self.items, self.smallest, self.largest)
+        return are_many(self.items, self.smallest, largest=self.largest)
 
     @property
     def largest_sample(self) -> int:
@@ -429,7 +435,9 @@ class RankCounts:
                 replacement=self.replacement and not full[first],
             )
             columns = slice(int(first), int(last))
-            yield DesignCells(design, self.low[columns], self.high[columns], columns)
+            yield DesignCells(
+                design=design, low=self.low[columns], high=self.high[columns], columns=columns
+            )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankCounts):
@@ -481,7 +489,7 @@ class RankCounts:
         shared: ItemCounts | None,
     ) -> RankCounts:
         """Take what `arrays` gave, and check it; ``source`` is for messages."""
-        columns: dict[str, Any] = read_fields(fields, _FIELDS, source)
+        columns: dict[str, Any] = read_fields(fields, _FIELDS, where=source)
         users, replacement = columns.pop("design").tolist()
         how: dict[str, Any] = {"replacement": bool(replacement), "clusters": clusters}
         try:
@@ -492,7 +500,7 @@ class RankCounts:
         if clusters is not None:
             clusters.check_users(found.by_key(), where=source)
         if shared is not None:
-            _check_shared(found, shared, source)
+            _check_shared(found, shared, where=source)
         # Users whose other relevant items were left out have several targets of one relevant item.
         good = users == found.users
         if clusters is not None and not found.several:

@@ -40,7 +40,9 @@ def rank_in_lists(
     position = positions_by_user(user, level.astype(np.float64))
     relevant = np.bincount(user)[user]
     rivals = items - relevant
-    refuse_where(rivals < 1, "items must exceed the relevant items of a user", items, RankError)
+    refuse_where(
+        rivals < 1, "items must exceed the relevant items of a user", values=items, error=RankError
+    )
     full = (sampled == rivals) & (not replacement or some_in_full(rivals + 1, sampled))
     drawn = np.where(full, 0, sampled)
 
@@ -60,8 +62,8 @@ def rank_in_lists(
         )
         above = generator.binomial(others[order], share[order])[level]
     else:
-        others = hits(relevant - 1, rivals, drawn)
-        above = hits(position - 1, relevant - position, others)
-    kept = better - hits(better, sampled - better, others)
+        others = hits(relevant - 1, rivals, draws=drawn)
+        above = hits(position - 1, relevant - position, draws=others)
+    kept = better - hits(better, sampled - better, draws=others)
     ranks = np.where(full, better + position, 1 + kept + above)
     return ranks, np.where(full, items - 1, sampled), position

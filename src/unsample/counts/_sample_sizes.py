@@ -78,7 +78,7 @@ def in_smaller_sample(
         row = np.repeat(rows, width[rows])
         offset = np.arange(len(row)) - np.repeat(np.cumsum(width[rows]) - width[rows], width[rows])
         beaten = low[row] + offset
-        probability = np.exp(_log_probability(beaten, better[row], size[row], smaller))
+        probability = np.exp(_log_probability(beaten, better[row], size=size[row], smaller=smaller))
         column = np.searchsorted(starts, beaten + 1.0, side="right") - 1
         shape = (len(kinds), len(starts))
         parts.append(csr_array(coo_array((probability, (row, column)), shape=shape)))

@@ -59,7 +59,7 @@ def sampled_ranks(
     better, tied = (
         (compare(others, own[:, None])).sum(axis=1) for compare in (np.greater, np.equal)
     )
-    return rank_with_ties(better, tied, rule, rng).astype(np.int64)
+    return rank_with_ties(better, tied, ties=rule, rng=rng).astype(np.int64)
 
 
 def shared_targets(
@@ -111,7 +111,7 @@ def shared_targets(
     names = np.arange(scores.shape[-1]) if pool is None else numbered(pool)
     user = np.arange(len(aim)) if users is None or filtered else number_users(users, len(aim))
     ones = np.ones(len(aim), dtype=np.int64)
-    relevant, position = relevant_and_position(user, ones, None, False)
+    relevant, position = relevant_and_position(user, ones, positions=None, full=False)
     ranks = np.empty(len(aim), dtype=np.int64)
     parts = []
     step = max(1, _ROOM // scores.shape[-1])
@@ -119,7 +119,7 @@ def shared_targets(
         rows = slice(start, start + step)
         met = scores if scores.ndim == 1 else scores[rows]
         beats = _beats_of(
-            aim[rows], np.broadcast_to(met, (len(aim[rows]), len(names))), rule, generator
+            aim[rows], np.broadcast_to(met, (len(aim[rows]), len(names))), ties=rule, rng=generator
         )
         ranks[rows] = 1 + beats.sum(axis=1)
         parts.append(
@@ -128,9 +128,9 @@ def shared_targets(
             )
         )
     return Targets(
-        ranks,
-        items,
-        len(names),
+        ranks=ranks,
+        items=items,
+        sampled=len(names),
         users=users,
         replacement=replacement,
         filtered=filtered,

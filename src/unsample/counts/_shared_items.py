@@ -43,12 +43,12 @@ from unsample.metrics import Metric
 _KEYS = ("item", "rank", "relevant", "position")
 #: What a file holds.
 _FIELDS = {
-    "sampled": Field("whole", (1,), 2, LARGEST_CATALOGUE),
-    "item": Field("whole", ("rows",), -(2**63), 2**63 - 1),
-    "rank": Field("whole", ("rows",), 2, LARGEST_CATALOGUE + 1),
-    "relevant": Field("whole", ("rows",), 1, LARGEST_CATALOGUE),
-    "position": Field("whole", ("rows",), 0, LARGEST_CATALOGUE),
-    "count": Field("whole", ("rows",), 1, LARGEST_CATALOGUE),
+    "sampled": Field(kind="whole", shape=(1,), low=2, high=LARGEST_CATALOGUE),
+    "item": Field(kind="whole", shape=("rows",), low=-(2**63), high=2**63 - 1),
+    "rank": Field(kind="whole", shape=("rows",), low=2, high=LARGEST_CATALOGUE + 1),
+    "relevant": Field(kind="whole", shape=("rows",), low=1, high=LARGEST_CATALOGUE),
+    "position": Field(kind="whole", shape=("rows",), low=0, high=LARGEST_CATALOGUE),
+    "count": Field(kind="whole", shape=("rows",), low=1, high=LARGEST_CATALOGUE),
 }
 
 
@@ -78,9 +78,11 @@ class ItemCounts:
         check_integer("sampled", self.sampled, minimum=2, error=DesignError)
         check_lengths(self, (*_KEYS, "count"))
         rule = "ranks must be at most sampled + 1"
-        refuse_where(self.rank > self.sampled + 1, rule, self.rank, RankError)
-        refuse_where(self.rank < 2, "a beaten target is not first", self.rank, RankError)
-        merge_equal(self, _KEYS, ("count",))
+        refuse_where(self.rank > self.sampled + 1, rule, values=self.rank, error=RankError)
+        refuse_where(
+            self.rank < 2, "a beaten target is not first", values=self.rank, error=RankError
+        )
+        merge_equal(self, _KEYS, sums=("count",))
         if len(np.unique(self.item)) > self.sampled:
             raise InputError(
                 f"shared items must be at most sampled = {self.sampled}, got more; all targets "
@@ -122,7 +124,14 @@ class ItemCounts:
         by_item = np.bincount(cell, minlength=sampled * len(keys)).reshape(sampled, -1)
         column, kind = np.nonzero(by_item)
         rank, of_user, at = keys[kind].T
-        return cls(sampled, names[column], rank, of_user, at, by_item[column, kind])
+        return cls(
+            sampled=sampled,
+            item=names[column],
+            rank=rank,
+            relevant=of_user,
+            position=at,
+            count=by_item[column, kind],
+        )
 
     @classmethod
     def without_outcomes(cls, sampled: int) -> ItemCounts:
@@ -174,7 +183,7 @@ class ItemCounts:
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> ItemCounts:
         """Take what `arrays` gave, and check it; ``source`` is its name in messages."""
-        columns = read_fields(fields, _FIELDS, f"the shared items of {source}")
+        columns = read_fields(fields, _FIELDS, where=f"the shared items of {source}")
         return cls(int(columns.pop("sampled")[0]), **columns)
 
 

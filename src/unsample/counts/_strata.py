@@ -42,17 +42,24 @@ class Strata:
         """Return the strata of the targets of a model; all are one where they share their items."""
         if counts.shared is not None:
             none = np.zeros(1, dtype=np.int64)
-            return cls(none, none, np.zeros((1, 1), dtype=np.int64), 1)
+            return cls(items=none, sampled=none, numbers=np.zeros((1, 1), dtype=np.int64), count=1)
         items = _range_starts(counts.items)
         open_ = counts.sampled[~counts.full]
         several = counts.several or counts.metric is not None
         sampled = _range_starts(open_) if several and len(open_) else np.zeros(1, dtype=np.int64)
         columns = len(sampled) + (len(sampled) > 1)
-        unnumbered = cls(items, sampled, np.arange(len(items) * columns).reshape(-1, columns), 0)
-        occurs = np.unique(unnumbered.of_designs(counts.sampled, counts.items, counts.full))
+        unnumbered = cls(
+            items=items,
+            sampled=sampled,
+            numbers=np.arange(len(items) * columns).reshape(-1, columns),
+            count=0,
+        )
+        occurs = np.unique(unnumbered.of_designs(counts.sampled, counts.items, full=counts.full))
         # Ranges that do not occur are never asked for: they take the number of the next one.
         numbers = np.searchsorted(occurs, unnumbered.numbers).clip(max=len(occurs) - 1)
-        return cls(items, sampled, numbers.astype(np.int64), len(occurs))
+        return cls(
+            items=items, sampled=sampled, numbers=numbers.astype(np.int64), count=len(occurs)
+        )
 
     def of_designs(self, sampled: IntArray, items: IntArray, full: BoolArray) -> IntArray:
         """Return the stratum of each design; ``full`` marks comparisons with all candidates."""
@@ -64,7 +71,7 @@ class Strata:
 
     def of_cells(self, counts: RankCounts) -> IntArray:
         """Return the stratum of each cell of the counts."""
-        return self.of_designs(counts.sampled, counts.items, counts.full)
+        return self.of_designs(counts.sampled, counts.items, full=counts.full)
 
 
 def _range_starts(sizes: IntArray) -> IntArray:

@@ -56,14 +56,14 @@ class Targets:
         others = np.asarray(self.items) - 1
         full = not self.replacement and bool(np.all(np.asarray(self.sampled) == others))
         return relevant_and_position(
-            number_users(self.users, size), self.ranks, self.positions, full
+            number_users(self.users, size), self.ranks, positions=self.positions, full=full
         )
 
     @property
     def cells(self) -> IntArray:
         """Return the pair cell of each target: see `PairCounts`."""
         size = len(self.ranks)
-        design = design_columns(self.items, self.sampled, size, self.replacement)
+        design = design_columns(self.items, self.sampled, size=size, replacement=self.replacement)
         relevant, position = self.relevant_and_position
         return pair_keys({**design, "high": self.ranks, "relevant": relevant, "position": position})
 
@@ -79,7 +79,7 @@ class Targets:
             raise RankError("ranks must hold at least one rank, got none")
         alone = self.users is None and self.lowest is None
         if alone and np.ndim(self.items) == 0 and np.ndim(self.sampled) == 0:
-            design = SamplingModel(self.items, self.sampled, self.replacement)  # type: ignore[arg-type]
+            design = SamplingModel(self.items, self.sampled, replacement=self.replacement)  # type: ignore[arg-type]
             counts = RankCounts.from_histogram(count_ranks(high, design), design)
         else:
             counts = self._count_cells(high.astype(np.int64, copy=False))
@@ -94,8 +94,12 @@ class Targets:
 
     def _count_cells(self, high: IntArray) -> RankCounts:
         columns: dict[str, Any] = {
-            **design_columns(self.items, self.sampled, high.size, self.replacement),
-            "low": high if self.lowest is None else as_column("lowest", self.lowest, high.size),
+            **design_columns(
+                self.items, self.sampled, size=high.size, replacement=self.replacement
+            ),
+            "low": high
+            if self.lowest is None
+            else as_column("lowest", self.lowest, size=high.size),
             "high": high,
             "count": np.ones(high.size, dtype=np.int64),
         }

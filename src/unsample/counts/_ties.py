@@ -66,15 +66,17 @@ def rank_with_ties(
     position = equal.astype(np.int64) if ties == "pessimistic" else np.zeros(len(better), np.int64)
     if ties == "random":
         rows = np.flatnonzero((equal > 0) & ~several)
-        position[rows] = np.floor(_numbers(seed, users, names, rows)[0] * (equal[rows] + 1))
+        position[rows] = np.floor(
+            _numbers(seed, users, targets=names, rows=rows)[0] * (equal[rows] + 1)
+        )
     if runs is not None and several.any():
         rows = np.flatnonzero(several)
-        probability, draw_order = _numbers(seed, users, names, rows)
+        probability, draw_order = _numbers(seed, users, targets=names, rows=rows)
         order = np.lexsort([draw_order, runs[rows]])
         rows, probability = rows[order], probability[order]
         for group in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(runs[rows])) + 1):
             others = int(equal[rows[group[0]]]) - (len(group) - 1)
-            position[rows[group]] = _positions_among_ties(probability[group], others, ties)
+            position[rows[group]] = _positions_among_ties(probability[group], others, ties=ties)
     return np.asarray(1 + better + position)
 
 
@@ -101,7 +103,7 @@ def tie_position(seed: int, users: npt.ArrayLike | None, targets: npt.ArrayLike)
     array([3., 3.])
     """
     names = np.asarray(targets)
-    probability, _ = _numbers(seed, users, names, np.arange(len(names)))
+    probability, _ = _numbers(seed, users, targets=names, rows=np.arange(len(names)))
     return np.asarray(probability)
 
 

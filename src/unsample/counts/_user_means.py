@@ -29,7 +29,7 @@ def on_pair_cells(counts: RankCounts, scores: FloatArray, keys: IntArray) -> Flo
     weight = np.bincount(own, counts.weight, minlength=len(found))
     total = np.bincount(own, counts.weight * scores, minlength=len(found))
     score = np.divide(total, weight, out=np.zeros(len(found)), where=weight > 0)
-    shares = shares_in(counts.metric, keys[:, 3], keys[:, 4])
+    shares = shares_in(counts.metric, relevant=keys[:, 3], position=keys[:, 4])
     added = shares * score[index[: len(keys)]] - mean / keys[:, 3]
     return np.asarray(added / counts.users_weight)
 
@@ -40,7 +40,7 @@ def variance_of_mean(counts: RankCounts, scores: FloatArray) -> float:
     Where users have several targets, the scores of a user's targets add up by their weights.
     """
     if counts.clusters is not None:
-        added = on_pair_cells(counts, scores, counts.clusters.keys)
+        added = on_pair_cells(counts, scores, keys=counts.clusters.keys)
         few = counts.users / max(counts.users - 1, 1)
         return max(counts.clusters.inner(added, added), 0.0) * few
     total = float(counts.weight.sum())

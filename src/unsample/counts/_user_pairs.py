@@ -96,7 +96,7 @@ class PairCounts:
         total = np.zeros(len(found), dtype=np.int64)
         np.add.at(total, where.reshape(-1), times)
         left, right = np.divmod(found, max(len(keys), 1))
-        return cls(keys, left.astype(np.int64), right.astype(np.int64), total)
+        return cls(keys=keys, left=left.astype(np.int64), right=right.astype(np.int64), count=total)
 
     @classmethod
     def of_users(
@@ -198,14 +198,16 @@ class PairCounts:
         """Take what `arrays` gave, and check it; ``source`` is for messages."""
         size, rest = divmod(np.size(fields.get("keys", ())), len(PAIR_KEYS))
         refuse_unless(not rest, f"the pairs of {source} must hold {len(PAIR_KEYS)} keys a cell")
-        row = Field("whole", ("pairs",), 0, size - 1)
+        row = Field(kind="whole", shape=("pairs",), low=0, high=size - 1)
         described = {
-            "keys": Field("whole", (size * len(PAIR_KEYS),), 0, LARGEST_CATALOGUE + 1),
+            "keys": Field(
+                kind="whole", shape=(size * len(PAIR_KEYS),), low=0, high=LARGEST_CATALOGUE + 1
+            ),
             "left": row,
             "right": row,
-            "count": Field("whole", ("pairs",), 1, _MAX_PAIRS),
+            "count": Field(kind="whole", shape=("pairs",), low=1, high=_MAX_PAIRS),
         }
-        found = read_fields(fields, described, f"the pairs of {source}")
+        found = read_fields(fields, described, where=f"the pairs of {source}")
         keys, left, right, count = found.values()
         keys = keys.reshape(-1, len(PAIR_KEYS))
         return cls.of_cells(keys[left], keys[right], count)

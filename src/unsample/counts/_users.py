@@ -44,7 +44,7 @@ def relevant_and_position(
     """
     relevant: IntArray = np.bincount(user)[user].astype(np.int64)
     if positions is not None:
-        return relevant, as_column("positions", positions, len(user))
+        return relevant, as_column("positions", positions, size=len(user))
     if full:
         return relevant, positions_by_user(user, ranks.astype(np.float64))
     return relevant, (relevant == 1).astype(np.int64)

@@ -105,10 +105,10 @@ class DistributionEstimator(Estimator):
         known_part = observed.shares @ observed.known_weights(metrics)
         unknown_part = rest @ weights
         return Fit(
-            known_part + clipped_to_range(unknown_part, observed, weights),
-            known_part + unknown_part,
-            solution.certificate,
-            RankDistribution(observed.grid, known[0] + rest[0]),
+            values=known_part + clipped_to_range(unknown_part, observed, weights=weights),
+            unclipped=known_part + unknown_part,
+            certificate=solution.certificate,
+            distribution=RankDistribution(observed.grid, known[0] + rest[0]),
         )
 
     def _solve_unknown(self, observed: Observed) -> Solution:
@@ -133,7 +133,7 @@ class MetricEstimator(Estimator):
             if not observed.known[cells.columns].all():
                 corrected[cells.columns] = self.correct(cells, metrics)
         values = observed.shares @ corrected
-        return Fit(values, values, CLOSED_FORM)
+        return Fit(values, values, certificate=CLOSED_FORM)
 
 
 def clipped_to_range(values: FloatArray, observed: Observed, weights: FloatArray) -> FloatArray:

@@ -65,10 +65,10 @@ class MaximumEntropy:
         root = np.sqrt(cell_weights)
         dual = np.zeros(len(root))
         iterations = 0
-        weights, value = self._at(dual, root, targets)
+        weights, value = self._at(dual, root, targets=targets)
         while True:
             gradient = root * (self.likelihood @ weights - targets) - 0.5 * dual
-            move = self._newton_step(weights, gradient, root)
+            move = self._newton_step(weights, gradient, root=root)
             promise = float(gradient @ move)
             # The squared length of the gradient IS the gap between primal and dual; once even a
             # whole Newton step promises less than rounding, no more can be had.
@@ -76,7 +76,7 @@ class MaximumEntropy:
             if arrived or iterations == max_iterations:
                 break
             for step in 0.5 ** np.arange(40):
-                weights, reached = self._at(dual + step * move, root, targets)
+                weights, reached = self._at(dual + step * move, root, targets=targets)
                 if reached >= value + 1e-4 * step * promise - 1e-15:
                     break
             dual, value = dual + step * move, reached
@@ -86,7 +86,7 @@ class MaximumEntropy:
         primal = float(residual @ residual + self.eta * entropy)
         gap = max(primal - value, 0.0)
         status = Status.OPTIMAL if gap <= 10 * tolerance else Status.NOT_CONVERGED
-        return weights, Certificate(status, primal, gap, iterations)
+        return weights, Certificate(status=status, objective=primal, gap=gap, iterations=iterations)
 
     def _at(
         self, dual: FloatArray, root: FloatArray, targets: FloatArray
@@ -146,4 +146,6 @@ def monotone_least_squares(
     reach = np.sqrt(weights.sum() * size)
     gap = 2.0 * max(float(gradient @ steps + rising.max() * reach), 0.0)
     status = Status.OPTIMAL if gap <= tolerance * size else Status.NOT_CONVERGED
-    return x, Certificate(status, float(fitted @ fitted), gap, cells)
+    return x, Certificate(
+        status=status, objective=float(fitted @ fitted), gap=gap, iterations=cells
+    )

@@ -121,12 +121,18 @@ class Beta(DistributionEstimator):
         """Return the mass of each bin at the maximum of the likelihood, by Newton's method."""
         items, low, high = observed.grid.items, observed.grid.low, observed.grid.high
         statistics = [
-            mean_over(lambda ranks: np.log((ranks - 0.5) / items), low, high),
-            mean_over(lambda ranks: np.log((items - ranks + 0.5) / items), low, high),
+            mean_over(lambda ranks: np.log((ranks - 0.5) / items), low=low, high=high),
+            mean_over(lambda ranks: np.log((items - ranks + 0.5) / items), low=low, high=high),
         ]
         shapes, base = np.stack(statistics, axis=1), np.log(observed.widths)
         fits = [
-            LogDensity(observed.likelihood, share, _TARGETS, shapes, base).fit()
+            LogDensity(
+                likelihood=observed.likelihood,
+                shares=share,
+                targets=_TARGETS,
+                shapes=shapes,
+                log_base=base,
+            ).fit()
             for share in observed.shares
         ]
         return Solution(np.stack([fit.weights for fit in fits]), fits[0].certificate)
@@ -156,4 +162,7 @@ def em(
     mixture = np.maximum(likelihood @ weights[0], _TINY)
     objective = float(first @ np.log(mixture))
     gap = float(((first / mixture) @ likelihood).max() - first.sum())
-    return Solution(weights, Certificate(Status.STOPPED, objective, gap, iterations))
+    return Solution(
+        weights,
+        Certificate(status=Status.STOPPED, objective=objective, gap=gap, iterations=iterations),
+    )

@@ -60,7 +60,7 @@ class UnbiasedRank(MetricEstimator):
 
     def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
         """Return the metric at the unbiased rank."""
-        require_single_ranks(cells.low, cells.high, self.name)
+        require_single_ranks(cells.low, cells.high, method=self.name)
         design = cells.design
         ranks = 1.0 + (design.items - 1) * (cells.low - 1) / design.sampled
         columns = [metric.weights(ranks, design.items) for metric in metrics]
@@ -95,7 +95,7 @@ class RecallMap(MetricEstimator):
 
     def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
         """Return for each sampled rank how much of it the interpolated recall counts."""
-        require_single_ranks(cells.low, cells.high, self.name)
+        require_single_ranks(cells.low, cells.high, method=self.name)
         ranks = np.concatenate([[0.0], self.mapping(cells.design)])
         columns = []
         for metric in metrics:

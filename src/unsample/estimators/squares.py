@@ -67,7 +67,10 @@ class MES(DistributionEstimator):
             weights.append(shares[:, used])
         target, weight = np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)
         problem = MaximumEntropy(
-            np.concatenate(matrices), observed.widths, self.eta, float(weight.max())
+            likelihood=np.concatenate(matrices),
+            widths=observed.widths,
+            eta=self.eta,
+            steepest=float(weight.max()),
         )
         found = [problem.fit(*each) for each in zip(target, weight, strict=True)]
         return Solution(np.stack([mass for mass, _ in found]), found[0][1])
@@ -95,19 +98,24 @@ class CLS(Estimator):
         self.require(metrics)
         known = observed.shares @ observed.known_weights(metrics)
         if observed.known.all():
-            return Fit(known, known, CLOSED_FORM)
+            return Fit(known, known, certificate=CLOSED_FORM)
         rest = observed.unknown_part()
         targets = rest.bin_weights(metrics)
         values, certificates = np.zeros_like(known), []
         for matrix, shares in rest.pools(self.name):
             solved = [
-                monotone_least_squares(matrix.T, rest.uniform, target) for target in targets.T
+                monotone_least_squares(matrix.T, rest.uniform, target=target)
+                for target in targets.T
             ]
             values += shares @ np.stack([x for x, _ in solved], axis=1)
             certificates += [certificate for _, certificate in solved]
         worst = max(certificates, key=lambda found: (not found.usable, found.gap))
         values *= (1.0 - observed.known_share)[:, None]
-        return Fit(known + clipped_to_range(values, observed, targets), known + values, worst)
+        return Fit(
+            known + clipped_to_range(values, observed, weights=targets),
+            known + values,
+            certificate=worst,
+        )
 
 
 class LinearEstimator(DistributionEstimator):
@@ -128,12 +136,12 @@ class LinearEstimator(DistributionEstimator):
         masses = np.zeros((len(observed.shares), len(observed.grid)))
         for matrix, shares in observed.pools(self.name):
             if len(prior) == 1:
-                system = self.system(matrix, prior[0], observed)
+                system = self.system(matrix, prior[0], observed=observed)
                 masses += _solve(system, shares.T).T @ matrix * prior
                 continue
             for row, weights in enumerate(prior):
                 # p' (system^-1) first, then the long side.
-                solved = _solve(self.system(matrix, weights, observed), shares[row])
+                solved = _solve(self.system(matrix, weights, observed=observed), shares[row])
                 masses[row] += solved @ matrix * weights
         return Solution(masses, CLOSED_FORM)
 

@@ -84,10 +84,10 @@ class StratumCells:
             of_group = sizes[group == smallest]
             if len(of_group) == 1:
                 low, high = _condensed_ranges(*unknown.ranges(smallest), smallest + 1)
-                matrix, pooled = unknown.pool(smallest, low, high, grid)
+                matrix, pooled = unknown.pool(smallest, low=low, high=high, grid=grid)
             else:
                 low, high = _usual_ranges(smallest + 1)
-                matrix, pooled = unknown.pool_sizes(of_group, low, high, grid)
+                matrix, pooled = unknown.pool_sizes(of_group, low=low, high=high, grid=grid)
             share = pooled[0] * (1.0 - known.sum())
             # P(cell and sample size | bin): the expected shares of all cells sum to one.
             likelihood.append(matrix * share.sum())
@@ -95,14 +95,14 @@ class StratumCells:
             sampled.append(np.full(len(low), smallest))
             first.append(low)
         return cls(
-            grid,
-            np.concatenate(likelihood),
-            np.concatenate(shares),
-            part,
-            np.concatenate(sampled),
-            np.concatenate(first),
-            sizes,
-            group,
+            grid=grid,
+            likelihood=np.concatenate(likelihood),
+            shares=np.concatenate(shares),
+            part=part,
+            sampled=np.concatenate(sampled),
+            first=np.concatenate(first),
+            sizes=sizes,
+            group=group,
         )
 
     def cell_shares(self, sampled: IntArray, ranks: IntArray, full: BoolArray) -> csr_array:
@@ -127,7 +127,9 @@ class StratumCells:
                 probabilities = np.ones(len(here))
                 row, column = here, cell[np.maximum(index, 0)]
             else:
-                part = in_smaller_sample(sampled[here], ranks[here], size, self.first[cell])
+                part = in_smaller_sample(
+                    sampled[here], ranks[here], smaller=size, starts=self.first[cell]
+                )
                 entries = part.tocoo()
                 probabilities, row, column = entries.data, here[entries.row], cell[entries.col]
             found = found + csr_array(coo_array((probabilities, (row, column)), shape=shape))
@@ -151,11 +153,11 @@ class CellProducts:
     def of(cls, matrix: csr_array) -> CellProducts:
         """Keep the entries of a matrix (cells x cells), and nothing of its library."""
         entries = matrix.tocoo()
-        return cls(entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data)
+        return cls(entries.row.astype(np.int64), entries.col.astype(np.int64), total=entries.data)
 
     def transposed(self) -> CellProducts:
         """Return the products of the second's cells with the first's."""
-        return CellProducts(self.column, self.row, self.total)
+        return CellProducts(self.column, self.row, total=self.total)
 
     def between(self, first: FloatArray, second: FloatArray) -> float:
         """Return the sum over users of products of two sums of scores, one score for each cell."""
@@ -243,19 +245,19 @@ class CondensedCells:
             users = float((counts.weight / counts.relevant).sum())
         no_cells = np.zeros(0, dtype=np.int64)
         cells = cls(
-            tuple(strata),
-            designs,
-            np.concatenate(weight),
-            total,
-            total if counts.clusters is None else users,
-            min(counts.effective, float(counts.users), _MAX_TARGETS),
-            counts.effective_users,
-            CellProducts(row=no_cells, column=no_cells, total=np.zeros(0)),
-            counts.weight_per_user,
-            math.inf if counts.metric is None else counts.ceiling(counts.metric),
-            counts.metric,
-            counts.tells_full,
-            counts.shared is not None,
+            strata=tuple(strata),
+            designs=designs,
+            weight=np.concatenate(weight),
+            total=total,
+            norm=total if counts.clusters is None else users,
+            independent=min(counts.effective, float(counts.users), _MAX_TARGETS),
+            users=counts.effective_users,
+            user_products=CellProducts(row=no_cells, column=no_cells, total=np.zeros(0)),
+            weight_per_user=counts.weight_per_user,
+            ceiling=math.inf if counts.metric is None else counts.ceiling(counts.metric),
+            metric=counts.metric,
+            tells_full=counts.tells_full,
+            shared=counts.shared is not None,
         )
         return replace(cells, user_products=cells._products(counts), items=cells._items(counts))
 
@@ -286,8 +288,8 @@ class CondensedCells:
         keys = np.stack(
             [counts.sampled, counts.items, counts.high, counts.relevant, counts.position], axis=1
         )
-        added = self._added(keys, np.ones(len(keys)), np.ones(len(keys)))
-        return CellProducts.of(_product(added, counts.squared_weights, added))
+        added = self._added(keys, np.ones(len(keys)), constant=np.ones(len(keys)))
+        return CellProducts.of(_product(added, counts.squared_weights, second=added))
 
     def _items(self, counts: RankCounts) -> SharedItems | None:
         """Return the effect of each shared item; None where it is not known."""
@@ -307,15 +309,22 @@ class CondensedCells:
         probabilities[:, own] = np.diff(
             bdtr(last - 1.0, shared.sampled, share), axis=1, prepend=0.0
         )
-        names, effects, noise = self._moved(counts, shared, np.diff(between, axis=0))
+        names, effects, noise = self._moved(counts, shared, steps=np.diff(between, axis=0))
         left = 1.0
         if not counts.replacement:
             left = max(1.0 - shared.sampled / (counts.largest_catalogue - 1), 0.0)
-        _, smooth, own_noise = self._moved(counts, shared, np.diff(probabilities, axis=0))
+        _, smooth, own_noise = self._moved(counts, shared, steps=np.diff(probabilities, axis=0))
         mean = smooth.sum(axis=0) / shared.sampled
         squares = smooth.T @ smooth - shared.sampled * np.outer(mean, mean)
         covariance = left * (1.0 - 1.0 / shared.sampled) * (squares - own_noise)
-        return SharedItems(names, effects, noise, shared.sampled, left, covariance)
+        return SharedItems(
+            names=names,
+            effects=effects,
+            noise=noise,
+            drawn=shared.sampled,
+            left=left,
+            covariance=covariance,
+        )
 
     def _moved(
         self, counts: RankCounts, shared: ItemCounts, steps: FloatArray
@@ -367,7 +376,7 @@ class CondensedCells:
         shares = np.ones(len(keys))
         if self.metric is not None:
             shares = self.metric.shares(keys[:, 3], keys[:, 4])
-        return self._added(keys, shares, 1.0 / keys[:, 3])
+        return self._added(keys, shares, constant=1.0 / keys[:, 3])
 
     def _added(self, keys: IntArray, shares: FloatArray, constant: FloatArray) -> csr_array:
         """Return the weights that targets add to cells, and in a last column to the constant.
@@ -379,14 +388,14 @@ class CondensedCells:
 
         sampled, items, ranks = keys[:, 0], keys[:, 1], keys[:, 2]
         full = (sampled == items - 1) & self.tells_full
-        number = self.designs.of_designs(sampled, items, full)
+        number = self.designs.of_designs(sampled, items, full=full)
         shape = (len(keys), len(self.weight) + 1)
         last = np.full(len(keys), len(self.weight))
         added = csr_array(coo_array((constant, (np.arange(len(keys)), last)), shape=shape))
         start = 0
         for each, stratum in enumerate(self.strata):
             here = np.flatnonzero(number == each)
-            part = stratum.cell_shares(sampled[here], ranks[here], full[here]).tocoo()
+            part = stratum.cell_shares(sampled[here], ranks[here], full=full[here]).tocoo()
             values, rows = part.data * shares[here][part.row], here[part.row]
             added = added + csr_array(coo_array((values, (rows, start + part.col)), shape=shape))
             start += len(stratum.shares)

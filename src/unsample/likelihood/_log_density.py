@@ -65,19 +65,25 @@ class LogDensity:
             promise = float(gradient @ move)
             if promise <= _DONE or iterations == max_iterations:
                 break
-            reached = self._climbed(at, move, value, promise)
+            reached = self._climbed(at, move, value=value, promise=promise)
             if reached is None:
                 break
             at, weights, value = reached
             iterations += 1
         certificate = Certificate(
-            Status.OPTIMAL if promise <= _FAILED else Status.NOT_CONVERGED,
-            value / self.targets,
-            0.5 * promise / self.targets,
-            iterations,
+            status=Status.OPTIMAL if promise <= _FAILED else Status.NOT_CONVERGED,
+            objective=value / self.targets,
+            gap=0.5 * promise / self.targets,
+            iterations=iterations,
         )
         evidence = value - 0.5 * float(np.linalg.slogdet(fisher)[1])
-        return LogDensityFit(at, weights, fisher, evidence, certificate)
+        return LogDensityFit(
+            coefficients=at,
+            weights=weights,
+            information=fisher,
+            log_evidence=evidence,
+            certificate=certificate,
+        )
 
     def _climbed(
         self, start: FloatArray, move: FloatArray, value: float, promise: float

@@ -62,7 +62,7 @@ class Observed:
             grid = RankGrid.fine(
                 counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
             )
-        return cls(counts, weights / totals, grid)
+        return cls(counts, weights / totals, grid=grid)
 
     @cached_property
     def designs(self) -> tuple[DesignCells, ...]:
@@ -92,7 +92,9 @@ class Observed:
     @cached_property
     def likelihood(self) -> FloatArray:
         """Return P(cell | bin): one row for each cell, one column for each bin."""
-        rows = [cells.design.matrix(cells.low, cells.high, self.grid) for cells in self.designs]
+        rows = [
+            cells.design.matrix(cells.low, cells.high, grid=self.grid) for cells in self.designs
+        ]
         matrix = np.concatenate(rows)
         matrix[matrix < _NEGLIGIBLE] = 0.0
         impossible = ~matrix.any(axis=1) & self.shares.any(axis=0)
@@ -134,7 +136,7 @@ class Observed:
     def bin_weights(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return w(R) of each metric, averaged over each bin (bins x metrics)."""
         columns = [
-            over_catalogues(metric, self.counts, partial(bin_weights, metric, self.grid))
+            over_catalogues(metric, self.counts, weights=partial(bin_weights, metric, self.grid))
             for metric in metrics
         ]
         return np.array(columns).reshape(len(metrics), len(self.grid)).T
@@ -150,11 +152,11 @@ class Observed:
         This is for estimators that compare a histogram with its expectation at every rank 1..n,
         whether a target was there or not.
         """
-        require_single_ranks(self.counts.low, self.counts.high, method)
+        require_single_ranks(self.counts.low, self.counts.high, method=method)
         for sampled in self.sample_sizes:
             check_system(method, sampled + 1)
             ranks = np.arange(1, sampled + 2)
-            yield self.pool(sampled, ranks, ranks, self.grid)
+            yield self.pool(sampled, low=ranks, high=ranks, grid=self.grid)
 
     def ranges(self, sampled: int) -> tuple[IntArray, IntArray]:
         """Return the ranges of sampled ranks that occur at one sample size, each once, sorted."""
@@ -174,8 +176,12 @@ class Observed:
         members = [cells for cells in self.designs if cells.design.sampled == sampled]
         shares = np.zeros((len(self.shares), len(low)))
         for cells in members:
-            np.add.at(shares.T, _range_of_cells(low, high, cells), self.shares[:, cells.columns].T)
-        return self._expected_in(self.counts.sampled == sampled, sampled, low, high, grid), shares
+            np.add.at(
+                shares.T, _range_of_cells(low, high, cells=cells), self.shares[:, cells.columns].T
+            )
+        return self._expected_in(
+            self.counts.sampled == sampled, sampled, low=low, high=high, grid=grid
+        ), shares
 
     def pool_sizes(
         self, sizes: IntArray, low: IntArray, high: IntArray, grid: RankGrid
@@ -186,9 +192,13 @@ class Observed:
         """
         counts, smallest = self.counts, int(sizes.min())
         chosen = np.isin(counts.sampled, sizes)
-        probabilities = in_smaller_sample(counts.sampled[chosen], counts.low[chosen], smallest, low)
+        probabilities = in_smaller_sample(
+            counts.sampled[chosen], counts.low[chosen], smaller=smallest, starts=low
+        )
         shares = self.shares[:, chosen] @ probabilities
-        return self._expected_in(chosen, smallest, low, high, grid), np.asarray(shares)
+        return self._expected_in(chosen, smallest, low=low, high=high, grid=grid), np.asarray(
+            shares
+        )
 
     def _expected_in(
         self, chosen: BoolArray, sampled: int, low: IntArray, high: IntArray, grid: RankGrid
@@ -197,12 +207,12 @@ class Observed:
         sizes, index = np.unique(self.counts.items[chosen], return_inverse=True)
         weights = np.bincount(index.reshape(-1), self.counts.weight[chosen])
         matrix = _mean_expected(
-            SamplingModel(int(sizes[0]), sampled, self.counts.replacement),
+            SamplingModel(int(sizes[0]), sampled, replacement=self.counts.replacement),
             sizes,
-            weights / (weights.sum() + _TINY),
-            low,
-            high,
-            grid,
+            parts=weights / (weights.sum() + _TINY),
+            low=low,
+            high=high,
+            grid=grid,
         )
         matrix[matrix < _NEGLIGIBLE] = 0.0
         return matrix
@@ -269,18 +279,18 @@ def _mean_expected(
     """Return the mean of `_expected` over catalogues of several sizes."""
     left = 1.0 if design.replacement else 1.0 - design.sampled / (sizes.min() - 1.0)
     sharpness = design.sampled / left if left > 0.0 else math.inf
-    found, weights = few_sizes(sizes, parts, sharpness)
+    found, weights = few_sizes(sizes, parts, sharpness=sharpness)
     matrix = np.zeros((len(low), len(grid)))
     for size, weight in zip(found.tolist(), weights, strict=True):
-        matrix += weight * _expected(replace(design, items=size), low, high, grid)
+        matrix += weight * _expected(replace(design, items=size), low=low, high=high, grid=grid)
     return matrix
 
 
 def _expected(design: SamplingModel, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
     """Return P(low <= r <= high | bin), where ranks beyond this catalogue act as its last one."""
     if design.n > _ALL_RANKS or (low[1:] != high[:-1] + 1).any():
-        return design.matrix(low, high, grid, beyond="last")
+        return design.matrix(low, high, grid=grid, beyond="last")
     # Computing all ranks in one go is many times faster than range by range.
     ranks = np.arange(low[0], high[-1] + 1)
-    matrix = design.matrix(ranks, ranks, grid, beyond="last")
+    matrix = design.matrix(ranks, ranks, grid=grid, beyond="last")
     return np.asarray(np.add.reduceat(matrix, as_index(low - low[0]), axis=0))

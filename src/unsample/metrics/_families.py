@@ -16,7 +16,7 @@ def _ideal_share(kernel: Kernel) -> Share:
 
     def share(relevant: IntArray, position: IntArray, k: float) -> FloatArray:
         counted = np.minimum(relevant, k).astype(np.int64)
-        table = np.cumsum(kernel(np.arange(1.0, counted.max(initial=1) + 1.0), 0.0, k))
+        table = np.cumsum(kernel(np.arange(1.0, counted.max(initial=1) + 1.0), 0.0, k=k))
         return np.asarray(1.0 / table[counted - 1])
 
     return share
@@ -32,7 +32,7 @@ def _first_discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
 
 def _discount_of_hits(ranks: FloatArray, items: float, k: float) -> FloatArray:
     positions = np.arange(1.0, k + 1.0)
-    return _discount(ranks, items, k) / float(_discount(positions, items, k).sum())
+    return _discount(ranks, items, k=k) / float(_discount(positions, items, k=k).sum())
 
 
 def _exponential(relevance: FloatArray) -> FloatArray:

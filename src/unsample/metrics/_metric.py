@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,42 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray, check_integer
 from unsample.errors import MetricError
 
-#: w(R) given float ranks, the number of items, and K (the number of items where there is no K).
-Kernel: TypeAlias = Callable[[FloatArray, float, float], FloatArray]
-#: What each target adds to the metric of its user times the number of relevant items, given ranks,
-#: positions among the user's targets, numbers of relevant items, catalogue sizes, and K.
-Jointly: TypeAlias = Callable[[FloatArray, IntArray, IntArray, IntArray, float], FloatArray]
-#: The share of a target in its user's metric, given the user's number of relevant items, the
-#: position of the target among them (1 is the best, 0 where it is not known), and K.
-Share: TypeAlias = Callable[[IntArray, IntArray, float], FloatArray]
-
 _FAMILY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+class Kernel(Protocol):
+    """The weight w(R) of a rank."""
+
+    def __call__(self, ranks: FloatArray, items: float, k: float) -> FloatArray:
+        """Return the weight of each rank; ``k`` is the number of items where there is no K."""
+
+
+class Share(Protocol):
+    """The share of a target in its user's metric."""
+
+    def __call__(self, relevant: IntArray, position: IntArray, k: float) -> FloatArray:
+        """Return the share of each target.
+
+        ``relevant`` is the user's number of relevant items. ``position`` is the target's position
+        among them: 1 is the best, 0 is unknown.
+        """
+
+
+class Jointly(Protocol):
+    """A metric that needs all ranks of a user together."""
+
+    def __call__(
+        self,
+        ranks: FloatArray,
+        position: IntArray,
+        relevant: IntArray,
+        sizes: IntArray,
+        k: float,
+    ) -> FloatArray:
+        """Return the number of each target; the user's metric is their mean.
+
+        ``position`` and ``relevant`` are as in `Share`, and ``sizes`` are sizes of catalogues.
+        """
 
 
 def ones(ranks: FloatArray, items: float, k: float) -> FloatArray:
@@ -150,13 +176,13 @@ class Metric:
     def uncut(self, ranks: FloatArray, items: int) -> FloatArray:
         """Return the weight without the cutoff, as smooth in R as the kernel is."""
         k = float(items if self.k is None else self.k)
-        values = np.asarray(self.family.kernel(ranks, float(items), k), dtype=np.float64)
+        values = np.asarray(self.family.kernel(ranks, float(items), k=k), dtype=np.float64)
         return np.broadcast_to(values, ranks.shape)
 
     def shares(self, relevant: IntArray, position: IntArray) -> FloatArray:
         """Return the share of each target in its user's metric, beside w(R)."""
         k = math.inf if self.k is None else float(self.k)
-        values = np.asarray(self.family.share(relevant, position, k), dtype=np.float64)
+        values = np.asarray(self.family.share(relevant, position, k=k), dtype=np.float64)
         return np.broadcast_to(values, relevant.shape)
 
     def of_users(
@@ -179,7 +205,9 @@ class Metric:
             k = math.inf if self.k is None else float(self.k)
             gains = self.family.jointly(rank, position, relevant, sizes, k) / relevant
         else:
-            gains = self.parts(users, position, relevance) * self._weights_by_size(rank, sizes)
+            gains = self.parts(users, position, relevance=relevance) * self._weights_by_size(
+                rank, sizes
+            )
         return np.asarray(np.bincount(users, gains))
 
     def parts(
@@ -210,7 +238,7 @@ class Metric:
         position = positions_by_user(users, -gain)
         inside = position <= (np.inf if self.k is None else self.k)
         discount = self.family.kernel(
-            position.astype(np.float64), 0.0, float(self.k or len(position))
+            position.astype(np.float64), 0.0, k=float(self.k or len(position))
         )
         discounted = np.where(inside, gain * discount, 0.0)
         return np.asarray(np.bincount(users, discounted), dtype=np.float64)

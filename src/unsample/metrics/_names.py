@@ -57,7 +57,7 @@ def parse(name: str | Metric) -> Metric:
     k: Any = match["k"]
     with contextlib.suppress(ValueError):  # the metric refuses it, with the text as given
         k = k and int(k)
-    return Metric(family, k, label)
+    return Metric(family, k, label=label)
 
 
 def parse_all(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:

@@ -47,13 +47,13 @@ class RankGrid:
         ``sampled`` is the sharpest sample in use, ``cutoffs`` are the K in use.
         """
         starts = bin_starts(items, single=64, ratio=0.0125, blur=0.2, sampled=sampled)
-        return cls._isolating(cutoffs, starts, int(items))
+        return cls._isolating(cutoffs, starts, items=int(items))
 
     @classmethod
     def coarse(cls, items: int, *, sampled: int = 0, cutoffs: Iterable[int] = ()) -> RankGrid:
         """Return the bins of smooth curves and of limits, which need no finer ones."""
         starts = bin_starts(items, single=24, ratio=0.05, blur=0.5, sampled=sampled)
-        return cls._isolating(cutoffs, starts, int(items))
+        return cls._isolating(cutoffs, starts, items=int(items))
 
     @classmethod
     def _isolating(cls, cutoffs: Iterable[int], starts: IntArray, items: int) -> RankGrid:
@@ -146,7 +146,7 @@ class RankDistribution:
 
     def expect(self, metric: str | Metric) -> float:
         """Return the metric of users whose global ranks follow this distribution."""
-        return float(self.mass @ bin_weights(parse(metric), self.grid, self.items))
+        return float(self.mass @ bin_weights(parse(metric), self.grid, items=self.items))
 
     @cached_property
     def _per_rank(self) -> FloatArray:
@@ -167,7 +167,7 @@ def bin_weights(metric: Metric, grid: RankGrid, items: int) -> FloatArray:
     inside = reach >= grid.low
     weights = np.zeros(len(grid))
     weights[inside] = mean_over(
-        lambda ranks: metric.uncut(ranks, items), grid.low[inside], reach[inside]
+        lambda ranks: metric.uncut(ranks, items), low=grid.low[inside], high=reach[inside]
     )
     return np.asarray(weights * ((reach - grid.low + 1).clip(min=0) / grid.width))
 
@@ -196,7 +196,7 @@ def mean_over(
     outer = outer + function(np.where(count > 1, middle + offset, middle))
     result = weight * outer + (1.0 - 2.0 * weight) * function(middle)
     if one_by_one is not None and one_by_one.any():
-        result[..., one_by_one] = _plain_mean(function, low[one_by_one], high[one_by_one])
+        result[..., one_by_one] = _plain_mean(function, low=low[one_by_one], high=high[one_by_one])
     return result
 
 

@@ -130,7 +130,7 @@ class SamplingModel:
         if np.array_equal(low, high):
             return self.pmf(low[:, None], rank[None, :])
         if self.replacement:
-            return self._range_binomial(low, high, rank)
+            return self._range_binomial(low, high, rank=rank)
         lowest, highest = self._reachable(rank)
         result = np.zeros((len(low), len(rank)))
         for row, (first, last) in enumerate(zip(low, high, strict=True)):
@@ -207,9 +207,9 @@ class SamplingModel:
         else:
             result = np.zeros((len(low), len(grid)))
             result[:, inside] = mean_over(
-                lambda ranks: self.range_pmf(low, high, ranks),
+                lambda ranks: self.range_pmf(low, high, rank=ranks),
                 grid.low[inside],
-                reach[inside],
+                high=reach[inside],
                 one_by_one=self._has_kinks(grid.low[inside], reach[inside]),
             )
             result *= share
@@ -320,8 +320,8 @@ def _log_binomial(x: FloatArray, better: FloatArray, draws: float, others: float
     worse = others - better
     # x minus its mean, from whole numbers: exact below 2^53.
     difference = (x * others - draws * better) / others
-    deviance = _scaled_log(x, difference, draws * better / others)
-    deviance = deviance + _scaled_log(draws - x, -difference, draws * worse / others)
+    deviance = _scaled_log(x, difference, expected=draws * better / others)
+    deviance = deviance + _scaled_log(draws - x, -difference, expected=draws * worse / others)
     return _h(np.float64(draws)) - _h(x) - _h(draws - x) - deviance
 
 
@@ -342,7 +342,7 @@ def _log_hypergeometric(
     for cell, expected, sign in cells:
         impossible |= cell < 0
         kept = np.maximum(cell, 0.0)
-        result = result - _h(kept) - _scaled_log(kept, sign * difference, expected)
+        result = result - _h(kept) - _scaled_log(kept, sign * difference, expected=expected)
     return np.where(impossible, -np.inf, result)
 
 

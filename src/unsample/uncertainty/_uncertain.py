@@ -74,7 +74,7 @@ class FromDraws(Uncertain):
     ) -> FromDraws:
         """Take draws in any order; no quantile leaves the limits."""
         value = min(max(float(np.median(draws)), minimum), maximum)
-        return cls(value, np.sort(draws), minimum, maximum)
+        return cls(value=value, ordered=np.sort(draws), minimum=minimum, maximum=maximum)
 
     def quantile(self, probability: float) -> float:
         """Return what so large a share of the draws is below."""
@@ -84,7 +84,7 @@ class FromDraws(Uncertain):
             count = len(self.ordered)
             found = float(np.interp(probability * count - 0.5, np.arange(count), self.ordered))
         else:
-            found = _line(_normal_score(probability), scores, values)
+            found = _line(_normal_score(probability), scores, values=values)
         return min(max(found, self.minimum), self.maximum)
 
     def probability_above(self, limit: float) -> float:
@@ -94,7 +94,7 @@ class FromDraws(Uncertain):
         scores, values = self._knots
         inner_low, inner_high = values[1], values[2]
         if not inner_low <= limit <= inner_high:
-            return _tail_above(limit, scores, values)
+            return _tail_above(limit, scores, values=values)
         below = float(np.searchsorted(self.ordered, limit, side="left"))
         equal = float(np.searchsorted(self.ordered, limit, side="right")) - below
         if equal or below in (0.0, float(len(self.ordered))):
