@@ -187,3 +187,28 @@ def test_arrays_tensors_and_lists_give_the_same():
 def test_bad_scores_are_named(own, others, message):
     with pytest.raises(ScoreError, match=message):
         sampled_ranks(own, others)
+
+
+def test_rounding_parts_keeps_the_catalogues_that_only_one_model_was_ranked_in_full(tmp_path):
+    # Each part has few sizes of catalogues, and both together have many. Sizes then go onto a
+    # grid, except where all items were compared: so it is for some targets of B, and none of A.
+    items = np.concatenate([np.arange(2001, 2025), np.arange(3001, 3025)])
+    users = np.arange(len(items))
+    some_in_full = np.where(users % 5 == 0, items - 1, 99)
+
+    def counted(rows):
+        sampled = {"A": np.full(len(items), 99), "B": some_in_full}
+        ranks = 1 + users % 7
+        return ModelCounts.of_targets(
+            {
+                name: Targets(ranks[rows], items[rows], of_model[rows], users[rows])
+                for name, of_model in sampled.items()
+            }
+        )
+
+    parts = ModelCounts.merge([counted(users < 24), counted(users >= 24)])
+    whole = counted(users >= 0)
+    assert parts["B"] == whole["B"]
+    assert parts.between["A", "B"] == whole.between["A", "B"]
+    parts.save(tmp_path / "counts.npz")
+    assert ModelCounts.load(tmp_path / "counts.npz")["B"] == whole["B"]

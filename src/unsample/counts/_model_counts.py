@@ -72,14 +72,12 @@ class ModelCounts(Mapping[str, RankCounts]):
 
     def rounded(self) -> ModelCounts:
         """Return the counts with the catalogues of each model that has many sizes on the grid."""
-        many = {name: counts.many_sizes for name, counts in self.models.items()}
+        models = {name: counts.rounded() for name, counts in self.models.items()}
         between = {
-            (a, b): pairs.on_grid(
-                keep_full=self.models[a].tells_full, first=many[a], second=many[b]
-            )
+            (a, b): pairs.rounded_like(self.models[a], self.models[b])
             for (a, b), pairs in self.between.items()
         }
-        return ModelCounts({name: each.rounded() for name, each in self.models.items()}, between)
+        return ModelCounts(models, between)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an ``.npz`` file, all or nothing."""

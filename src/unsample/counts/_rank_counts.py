@@ -38,15 +38,15 @@ from unsample.sampling import SamplingModel
 
 _KEYS = ("sampled", "items", "low", "high", "relevant", "position")
 _COLUMNS = (*_KEYS, "smallest", "largest", "count")
-_ONE = Field(kind="whole", shape=("cells",), low=1, high=LARGEST_CATALOGUE)
+_ONE = Field("whole", ("cells",), low=1, high=LARGEST_CATALOGUE)
 #: The arrays of a file: one value for each cell; the design is the number of users, and whether an
 #: item may be drawn twice for a target.
 _FIELDS = dict.fromkeys(_COLUMNS, _ONE) | {
-    "low": Field(kind="whole", shape=("cells",), low=1, high=LARGEST_CATALOGUE + 1),
-    "high": Field(kind="whole", shape=("cells",), low=1, high=LARGEST_CATALOGUE + 1),
-    "position": Field(kind="whole", shape=("cells",), low=0, high=LARGEST_CATALOGUE),
-    "count": Field(kind="whole", shape=("cells",), low=0, high=LARGEST_CATALOGUE),
-    "design": Field(kind="whole", shape=(2,), low=(1, 0), high=(LARGEST_CATALOGUE, 1)),
+    "low": Field("whole", ("cells",), low=1, high=LARGEST_CATALOGUE + 1),
+    "high": Field("whole", ("cells",), low=1, high=LARGEST_CATALOGUE + 1),
+    "position": Field("whole", ("cells",), low=0, high=LARGEST_CATALOGUE),
+    "count": Field("whole", ("cells",), low=0, high=LARGEST_CATALOGUE),
+    "design": Field("whole", (2,), low=(1, 0), high=(LARGEST_CATALOGUE, 1)),
 }
 _SUMS = ("count", "weight", "_squared_weights")
 _PARTS = (*_KEYS, "smallest", "largest", *_SUMS)
@@ -243,9 +243,8 @@ class RankCounts:
         """
         if not self.many_sizes:
             return self
-        keep_full = self.tells_full
-        items = sizes_on_grid(self.items, self.sampled, keep_full=keep_full)
-        clusters = None if self.clusters is None else self.clusters.on_grid(keep_full=keep_full)
+        items = sizes_on_grid(self.items, self.sampled, keep_full=self.tells_full)
+        clusters = None if self.clusters is None else self.clusters.rounded_like(self, self)
         return replace(self, items=items, clusters=clusters)
 
     # -- looking ----------------------------------------------------------------------------

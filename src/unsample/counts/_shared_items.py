@@ -43,12 +43,12 @@ from unsample.metrics import Metric
 _KEYS = ("item", "rank", "relevant", "position")
 #: What a file holds.
 _FIELDS = {
-    "sampled": Field(kind="whole", shape=(1,), low=2, high=LARGEST_CATALOGUE),
-    "item": Field(kind="whole", shape=("rows",), low=-(2**63), high=2**63 - 1),
-    "rank": Field(kind="whole", shape=("rows",), low=2, high=LARGEST_CATALOGUE + 1),
-    "relevant": Field(kind="whole", shape=("rows",), low=1, high=LARGEST_CATALOGUE),
-    "position": Field(kind="whole", shape=("rows",), low=0, high=LARGEST_CATALOGUE),
-    "count": Field(kind="whole", shape=("rows",), low=1, high=LARGEST_CATALOGUE),
+    "sampled": Field("whole", (1,), low=2, high=LARGEST_CATALOGUE),
+    "item": Field("whole", ("rows",), low=-(2**63), high=2**63 - 1),
+    "rank": Field("whole", ("rows",), low=2, high=LARGEST_CATALOGUE + 1),
+    "relevant": Field("whole", ("rows",), low=1, high=LARGEST_CATALOGUE),
+    "position": Field("whole", ("rows",), low=0, high=LARGEST_CATALOGUE),
+    "count": Field("whole", ("rows",), low=1, high=LARGEST_CATALOGUE),
 }
 
 
