@@ -38,10 +38,10 @@ from unsample.sampling import SamplingModel
 
 _KEYS = ("sampled", "items", "low", "high", "relevant", "position")
 _COLUMNS = (*_KEYS, "smallest", "largest", "count")
-_ONE = Field("whole", ("cells",), low=1, high=LARGEST_CATALOGUE)
+_SIZE = Field("whole", ("cells",), low=1, high=LARGEST_CATALOGUE)
 #: The arrays of a file: one value for each cell; the design is the number of users, and whether an
 #: item may be drawn twice for a target.
-_FIELDS = dict.fromkeys(_COLUMNS, _ONE) | {
+_FIELDS = dict.fromkeys(_COLUMNS, _SIZE) | {
     "low": Field("whole", ("cells",), low=1, high=LARGEST_CATALOGUE + 1),
     "high": Field("whole", ("cells",), low=1, high=LARGEST_CATALOGUE + 1),
     "position": Field("whole", ("cells",), low=0, high=LARGEST_CATALOGUE),
@@ -103,31 +103,39 @@ class RankCounts:
     _user_weights: tuple[tuple[int, float], ...] = ()
 
     def __post_init__(self) -> None:
-        given: dict[str, Any] = {"replacement": check_flag("replacement", self.replacement)}
-        relevant = self.relevant
-        if not len(relevant):
-            relevant = given["relevant"] = np.broadcast_to(np.int64(1), len(self.low))
-        if not len(self.position):
-            given["position"] = (relevant == 1).astype(np.int8)
-        if not len(self.smallest):
-            given["smallest"] = self.items
-        if not len(self.largest):
-            given["largest"] = self.items
-        for name, values in given.items():
-            object.__setattr__(self, name, values)
+        self._set("replacement", check_flag("replacement", self.replacement))
+        self._complete_columns()
         check_lengths(self, _COLUMNS)
         check_cells(self)
-        if not len(self.weight):
-            object.__setattr__(self, "weight", self.count.astype(np.float64))
-            object.__setattr__(self, "_squared_weights", self._squares(None))
-        if not len(self._squared_weights):
-            object.__setattr__(self, "_squared_weights", self.weight)
+        self._complete_weights()
         merge_equal(self, _KEYS, sums=_SUMS, minima=("smallest",), maxima=("largest",))
         if self.replacement and not self.mixed:
-            object.__setattr__(self, "mixed", some_in_full(self.items, self.sampled))
+            self._set("mixed", some_in_full(self.items, self.sampled))
         if not self.users:
-            users = round(float((self.count / self.relevant).sum()))
-            object.__setattr__(self, "users", users)
+            self._set("users", round(float((self.count / self.relevant).sum())))
+
+    def _set(self, name: str, value: object) -> None:
+        """Complete a field, while the object is made."""
+        object.__setattr__(self, name, value)
+
+    def _complete_columns(self) -> None:
+        """Fill the columns that were left out."""
+        if not len(self.relevant):
+            self._set("relevant", np.broadcast_to(np.int64(1), len(self.low)))
+        if not len(self.position):
+            self._set("position", (self.relevant == 1).astype(np.int8))
+        if not len(self.smallest):
+            self._set("smallest", self.items)
+        if not len(self.largest):
+            self._set("largest", self.items)
+
+    def _complete_weights(self) -> None:
+        """Let each target weigh 1, unless weights are there."""
+        if not len(self.weight):
+            self._set("weight", self.count.astype(np.float64))
+            self._set("_squared_weights", self._squares(None))
+        if not len(self._squared_weights):
+            self._set("_squared_weights", self.weight)
 
     # -- building ---------------------------------------------------------------------------
 
@@ -144,34 +152,60 @@ class RankCounts:
     ) -> RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
-        ``items`` and ``sampled`` are single numbers, or one for each rank. Where samples differ in
-        size, those of ``items - 1`` are all other items, and their ranks are known. ``users`` names
-        the user of each rank: metrics are per user, and errors count users. Without users,
-        ``count`` may say how many targets each rank stands for.
+        Parameters
+        ----------
+        ranks
+            The sampled rank of each target.
+        items, sampled
+            The size of the catalogue and the number of sampled items: one number for all, or one
+            for each rank. Where samples differ in size, a sample of ``items - 1`` items is all
+            other items, and the rank is known.
+        count
+            Without ``users``: how many targets each rank stands for.
+        users
+            The user of each rank. Metrics are then per user, and errors count users.
+        replacement
+            Whether an item may be drawn twice for a target.
+
+        Raises
+        ------
+        InputError
+            The ranks cannot come from the design, or both ``count`` and ``users`` are given.
 
         >>> counts = RankCounts.from_ranks([1, 3, 240], items=500, sampled=[9, 9, 499])
         >>> counts.known.tolist()
         [False, False, True]
+        >>> RankCounts.from_ranks([1, 3], items=500, sampled=9, count=[20, 5]).total
+        25
         """
         from unsample.counts._targets import Targets
 
-        found: Any = as_integer_array("ranks", ranks, hint=WHOLE)
+        whole: Any = as_integer_array("ranks", ranks, hint=WHOLE)
         if count is None:
             return Targets(
-                ranks=found, items=items, sampled=sampled, users=users, replacement=replacement
+                ranks=whole, items=items, sampled=sampled, users=users, replacement=replacement
             ).counts
         if users is not None:
             raise InputError("count must be left out with users; give the rank of each target")
         columns: dict[str, Any] = design_columns(
-            items, sampled, size=found.size, replacement=replacement
+            items, sampled, size=whole.size, replacement=replacement
         )
-        columns |= dict.fromkeys(("low", "high"), found.astype(np.int64, copy=False))
-        times = as_column("count", count, size=found.size)
-        return cls(**columns, count=times, replacement=replacement)
+        single_ranks = whole.astype(np.int64, copy=False)
+        return cls(
+            **columns,
+            low=single_ranks,
+            high=single_ranks,
+            count=as_column("count", count, size=whole.size),
+            replacement=replacement,
+        )
 
     @classmethod
     def from_histogram(cls, histogram: npt.ArrayLike, design: SamplingModel) -> RankCounts:
-        """Take the counts of the ranks 1, 2, ..., sampled + 1 of one design."""
+        """Take the counts of the ranks 1, 2, ..., sampled + 1 of one design.
+
+        >>> RankCounts.from_histogram([5, 0, 2], SamplingModel(items=50, sampled=2))
+        RankCounts(7 targets, 2 cells, items=50, sampled=2, with replacement)
+        """
         counts = as_integer_array("histogram", histogram)
         if len(counts) != design.n:
             raise RankError(
@@ -188,7 +222,13 @@ class RankCounts:
         count: npt.ArrayLike,
         design: SamplingModel,
     ) -> RankCounts:
-        """Count targets whose sampled rank is only known to lie in ``low..high``."""
+        """Count targets whose sampled rank is only known to lie in ``low..high``.
+
+        >>> design = SamplingModel(items=5000, sampled=99)
+        >>> counts = RankCounts.from_ranges([1, 6], [5, 10], count=[30, 12], design=design)
+        >>> counts.low.tolist(), counts.high.tolist(), counts.total
+        ([1, 6], [5, 10], 42)
+        """
         lows = as_integer_array("low", low).astype(np.int64)
         counts = as_integer_array("count", count).astype(np.int64)
         size = len(lows)
@@ -205,6 +245,14 @@ class RankCounts:
     def merge(cls, parts: Iterable[RankCounts]) -> RankCounts:
         """Add up counts made in parts: by workers, by files, by hours of a stream.
 
+        Raises
+        ------
+        InputError
+            There is no part.
+        DesignError
+            Some parts were sampled with replacement and some without, or some share their items
+            and some do not.
+
         >>> day = RankCounts.merge(RankCounts.from_ranks([r], items=50, sampled=9) for r in (1, 3))
         >>> day.count.tolist()
         [1, 1]
@@ -212,27 +260,13 @@ class RankCounts:
         counts = list(parts)
         if not counts:
             raise InputError("parts must hold at least one RankCounts, got none")
-        if any(part.replacement for part in counts):
-            # Known ranks were not drawn at all: they stand beside samples of any kind.
-            counts = [
-                replace(part, replacement=True) if part.known.all() else part for part in counts
-            ]
-        if len({part.replacement for part in counts}) > 1:
-            raise DesignError(
-                "counts must agree on replacement to be added, got some with and some without; "
-                "estimate them separately"
-            )
-        alone = all(part.clusters is None for part in counts)
-        clusters = None if alone else PairCounts.merge(part.pairs() for part in counts)
-        shared = [part.shared for part in counts if part.shared is not None]
-        if 0 < len(shared) < len(counts):
-            raise DesignError("counts of shared and of own items must not be added; estimate apart")
+        counts = _agreeing_on_replacement(counts)
         whole = replace(
             counts[0],
             **joined(counts, _PARTS),
             users=sum(part.users for part in counts),
-            clusters=clusters,
-            shared=ItemCounts.merge(shared) if shared else None,
+            clusters=_all_pairs(counts),
+            shared=_all_shared_items(counts),
         )
         return whole.rounded()
 
@@ -266,6 +300,17 @@ class RankCounts:
         """Return the counts with each target weighed as it counts in the metric of its user.
 
         The metric is then `weight_per_user` times the weighted mean of w(R) over targets.
+
+        Of a user with two relevant items each counts half in Recall: the targets at rank 1 weigh
+        1/2 and 1. In Precision@5 each target counts wholly, so users weigh 1.5 on average.
+
+        >>> from unsample.metrics import parse
+        >>> counts = RankCounts.from_ranks([1, 3, 1], items=50, sampled=9, users=[7, 7, 8])
+        >>> recall, precision = (counts.for_metric(parse(m)) for m in ("Recall", "Precision@5"))
+        >>> recall.weight.tolist(), recall.weight_per_user
+        ([1.5, 0.5], 1.0)
+        >>> precision.weight.tolist(), precision.weight_per_user
+        ([2.0, 1.0], 1.5)
         """
         if not self.several:
             return self
@@ -290,36 +335,52 @@ class RankCounts:
         """Return `squared_weights` for the weights that targets have in a metric."""
         shares = shares_in(metric, relevant=self.relevant, position=self.position)
         if self.clusters is None:
+            # Which targets are of one user is not known: all of a user's weigh alike.
             return np.asarray(self.count * self.relevant * shares**2)
-        pairs, keys = self.clusters, self.clusters.keys
-        weights = (
-            pairs.count * shares_in(metric, relevant=keys[:, 3], position=keys[:, 4])[pairs.right]
-        )
-        found, index = distinct_rows(np.concatenate([keys, pair_keys(vars(self))]))
-        first, own = index[: len(keys)][pairs.left], index[len(keys) :]
-        of_users = np.bincount(first, weights, minlength=len(found))
-        targets = np.bincount(own, self.count, minlength=len(found))
-        return np.asarray(self.count * shares * (of_users / np.maximum(targets, 1))[own])
+        return np.asarray(self.count * shares * self._user_weight(self.clusters, metric))
+
+    def _user_weight(self, pairs: PairCounts, metric: Metric | None) -> FloatArray:
+        """Return, by cell, the mean over targets of the weight of all targets of their user.
+
+        A pair of targets adds the weight of the second to the user's weight of the first. So the
+        sum over the pairs whose first target is in a cell is the sum over the cell's targets.
+        """
+        shares = shares_in(metric, relevant=pairs.keys[:, 3], position=pairs.keys[:, 4])
+        added = pairs.count * shares[pairs.right]
+        distinct, index = distinct_rows(np.concatenate([pairs.keys, pair_keys(vars(self))]))
+        of_key, of_cell = np.split(index, [len(pairs.keys)])
+        total = np.bincount(of_key[pairs.left], added, minlength=len(distinct))
+        targets = np.bincount(of_cell, self.count, minlength=len(distinct))
+        return np.asarray((total / np.maximum(targets, 1))[of_cell])
 
     def _weights_by_relevant(self) -> tuple[tuple[int, float], ...]:
         """Return each number of relevant items, and the weight of the users with so many."""
-        sizes, where = np.unique(self.relevant, return_inverse=True)
-        weights = np.bincount(where.reshape(-1), self.weight / self.relevant)
-        return tuple(zip(sizes.tolist(), weights.tolist(), strict=True))
+        numbers, index = np.unique(self.relevant, return_inverse=True)
+        weights = np.bincount(index.reshape(-1), self.weight / self.relevant)
+        return tuple(zip(numbers.tolist(), weights.tolist(), strict=True))
 
     def ceiling(self, metric: Metric) -> float:
         """Return the metric if every user's relevant items came first.
 
         No value is greater, because the ranks of one user differ.
+
+        A user with three relevant items cannot have more than two of them among the first two.
+
+        >>> from unsample.metrics import parse
+        >>> counts = RankCounts.from_ranks([1, 3, 4], items=50, sampled=9, users=[7, 7, 7])
+        >>> metric = parse("Recall@2")
+        >>> round(counts.for_metric(metric).ceiling(metric), 3)
+        0.667
         """
         if not self._user_weights or metric.family.unlimited:
             return math.inf
-        best = []
-        for size, _ in self._user_weights:
-            positions = np.arange(1, size + 1)
-            shares = metric.shares(np.full(size, size), positions)
-            best.append(shares @ metric.weights(positions, self.largest_catalogue))
-        return float(np.average(best, weights=[weight for _, weight in self._user_weights]))
+        best_values = []
+        for relevant, _ in self._user_weights:
+            positions = np.arange(1, relevant + 1)
+            shares = metric.shares(np.full(relevant, relevant), positions)
+            best_values.append(shares @ metric.weights(positions, self.largest_catalogue))
+        users = [weight for _, weight in self._user_weights]
+        return float(np.average(best_values, weights=users))
 
     def take(self, cells: BoolArray) -> RankCounts:
         """Return some of the cells, without the users of their targets."""
@@ -345,10 +406,18 @@ class RankCounts:
 
     @property
     def squared_weights(self) -> FloatArray:
-        """Return, by cell, the sum over targets of their weight times that of all their user's.
+        """Return, by cell, the sum over targets of their own weight times the user's weight.
 
-        Over all cells this is the sum of the squared weights of users. It gives the effective
-        number of targets, with the targets of one user taken as fully dependent.
+        A user weighs as much as the user's targets together. So the sum over all cells is the sum
+        of the squared weights of users. It gives the effective number of targets, with the
+        targets of one user taken as fully dependent.
+
+        Here one user has a single target, at rank 1, and another one has two, at the ranks 1 and
+        3: the squares are 1 and 2^2, and the latter is shared by two cells.
+
+        >>> counts = RankCounts.from_ranks([1, 3, 1], items=50, sampled=9, users=[7, 7, 8])
+        >>> counts.squared_weights.tolist(), counts.effective       # 3^2 / (1 + 2 + 2)
+        ([1.0, 2.0, 2.0], 1.8)
         """
         return self._squared_weights
 
@@ -360,11 +429,11 @@ class RankCounts:
         return self.users_weight**2 / self.clusters.users
 
     def pairs(self) -> PairCounts:
-        """Return the pairs of targets of one user; without others, each is one with itself."""
+        """Return the pairs of targets of one user; without any, each target pairs with itself."""
         if self.clusters is not None:
             return self.clusters
         keys = pair_keys(vars(self))
-        return PairCounts.of_cells(keys, keys, self.count)
+        return PairCounts.of_cells(keys, keys, count=self.count)
 
     @property
     def effective(self) -> float:
@@ -394,7 +463,7 @@ class RankCounts:
     @property
     def largest_sample(self) -> int:
         """Return the largest number of sampled items, beside targets that were ranked in full."""
-        drawn = ~self.full if self.mixed else np.ones(len(self), dtype=bool)
+        drawn = self._drawn
         return int((self.sampled[drawn] if drawn.any() else self.sampled).max())
 
     @property
@@ -402,10 +471,18 @@ class RankCounts:
         """Return the rank down to which one sampled item falls on average: (N - 1)/(n - 1).
 
         Targets that were ranked in full beside others are left out.
+
+        >>> RankCounts.from_ranks([1, 3], items=1000, sampled=9).blind_rank
+        111.0
         """
-        drawn = ~self.full if self.mixed else np.ones(len(self), dtype=bool)
+        drawn = self._drawn
         share = self.sampled[drawn] / (self.items[drawn] - 1)
         return 1.0 / float(np.average(share, weights=self.weight[drawn]))
+
+    @property
+    def _drawn(self) -> BoolArray:
+        """Return which cells are not of targets that were ranked in full beside others."""
+        return ~self.full if self.mixed else np.ones(len(self), dtype=bool)
 
     @property
     def tells_full(self) -> bool:
@@ -442,17 +519,17 @@ class RankCounts:
         if not isinstance(other, RankCounts):
             return NotImplemented
         names = (*_COLUMNS, "replacement")
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+        return all(np.array_equal(vars(self)[name], vars(other)[name]) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        how = "with" if self.replacement else "without"
-        what = f"{self.total} targets"
-        what += "" if self.users == self.total else f" of {self.users} users"
+        with_or_without = "with" if self.replacement else "without"
+        of_users = "" if self.users == self.total else f" of {self.users} users"
         return (
-            f"RankCounts({what}, {len(self)} cells, items={span(*self.catalogues)}, "
-            f"sampled={span(*self.samples)}, {how} replacement)"
+            f"RankCounts({self.total} targets{of_users}, {len(self)} cells, "
+            f"items={span(*self.catalogues)}, sampled={span(*self.samples)}, "
+            f"{with_or_without} replacement)"
         )
 
     # -- saving -----------------------------------------------------------------------------
@@ -468,10 +545,12 @@ class RankCounts:
         """Read what `save` wrote."""
         from unsample.counts._model_counts import ModelCounts
 
-        found = ModelCounts.load(path)
-        if len(found) != 1:
-            raise FileError(f"{str(path)!r} must hold one model, got {len(found)}; use ModelCounts")
-        return next(iter(found.values()))
+        models = ModelCounts.load(path)
+        if len(models) != 1:
+            raise FileError(
+                f"{str(path)!r} must hold one model, got {len(models)}; use ModelCounts"
+            )
+        return next(iter(models.values()))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what a file keeps of the cells."""
@@ -490,46 +569,83 @@ class RankCounts:
         """Take what `arrays` gave, and check it; ``source`` is for messages."""
         columns: dict[str, Any] = read_fields(fields, _FIELDS, where=source)
         users, replacement = columns.pop("design").tolist()
-        how: dict[str, Any] = {"replacement": bool(replacement), "clusters": clusters}
         try:
-            found = cls(**columns, **how, shared=shared)
+            counts = cls(**columns, replacement=bool(replacement), clusters=clusters, shared=shared)
         except InputError as problem:
-            text = f"{source} must hold counts that an evaluation can give"
-            raise FileError(f"{text}; {problem}") from problem
+            rule = f"{source} must hold counts that an evaluation can give"
+            raise FileError(f"{rule}; {problem}") from problem
         if clusters is not None:
-            clusters.check_users(found.by_key(), where=source)
+            clusters.check_users(counts.by_key(), where=source)
         if shared is not None:
-            _check_shared(found, shared, where=source)
-        # Users whose other relevant items were left out have several targets of one relevant item.
-        good = users == found.users
-        if clusters is not None and not found.several:
-            good = users <= found.total and found.total**2 <= users * clusters.total
-        refuse_unless(good, f"{source} must hold the number of its users, got {users:,}")
-        return replace(found, users=users)
+            _check_shared(counts, shared, where=source)
+        possible = users == counts.users
+        if clusters is not None and not counts.several:
+            # Users whose other relevant items were left out have several targets of one relevant
+            # item. By Cauchy and Schwarz, (sum of m)^2 <= users * (sum of m^2).
+            possible = users <= counts.total and counts.total**2 <= users * clusters.total
+        refuse_unless(possible, f"{source} must hold the number of its users, got {users:,}")
+        return replace(counts, users=users)
 
     def by_key(self) -> dict[tuple[int, ...], int]:
-        """Return how many targets each pair cell has: see `PairCounts`."""
+        """Return how many targets each pair cell has: see `PairCounts`.
+
+        >>> RankCounts.from_ranks([1, 1, 3], items=50, sampled=9).by_key()
+        {(9, 50, 1, 1, 1): 2, (9, 50, 3, 1, 1): 1}
+        """
         keys, index = distinct_rows(pair_keys(vars(self)))
-        total = np.zeros(len(keys), dtype=np.int64)
-        np.add.at(total, index, self.count)
-        return dict(zip(map(tuple, keys.tolist()), total.tolist(), strict=True))
+        targets = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(targets, index, self.count)
+        return dict(zip(map(tuple, keys.tolist()), targets.tolist(), strict=True))
 
 
-def _check_shared(counts: RankCounts, shared: ItemCounts, where: str) -> None:
-    """Refuse items that do not beat targets as often as their ranks imply: r - 1 for rank r."""
+def _agreeing_on_replacement(parts: list[RankCounts]) -> list[RankCounts]:
+    """Return parts that were all drawn with replacement, or all without; refuse others."""
+    if any(part.replacement for part in parts):
+        # Known ranks were not drawn at all: they stand beside samples of any kind.
+        parts = [replace(part, replacement=True) if part.known.all() else part for part in parts]
+    if len({part.replacement for part in parts}) > 1:
+        raise DesignError(
+            "counts must agree on replacement to be added, got some with and some without; "
+            "estimate them separately"
+        )
+    return parts
+
+
+def _all_pairs(parts: list[RankCounts]) -> PairCounts | None:
+    """Return the pairs of all parts; None where each target has its own user."""
+    if all(part.clusters is None for part in parts):
+        return None
+    return PairCounts.merge(part.pairs() for part in parts)
+
+
+def _all_shared_items(parts: list[RankCounts]) -> ItemCounts | None:
+    """Return the shared items of all parts; None where no part shares its items."""
+    shared = [part.shared for part in parts if part.shared is not None]
+    if 0 < len(shared) < len(parts):
+        raise DesignError("counts of shared and of own items must not be added; estimate apart")
+    return ItemCounts.merge(shared) if shared else None
+
+
+def _check_shared(counts: RankCounts, shared: ItemCounts, *, where: str) -> None:
+    """Refuse items that do not beat targets as often as their ranks imply.
+
+    At rank r, r - 1 items beat a target. So t targets of this rank are beaten t (r - 1) times, and
+    at most t times by any one item.
+    """
     same = (counts.sampled == shared.sampled).all()
     refuse_unless(same, f"{where} must share the items of its sample, got {shared.sampled}")
     if not shared.known or (counts.low != counts.high).any():
         return
-    cells = [counts.low, counts.relevant, counts.position]
-    beaten = [shared.rank, shared.relevant, shared.position]
-    rows = np.concatenate([np.stack(each, axis=1) for each in (cells, beaten)]).astype(np.int64)
-    keys, index = distinct_rows(rows)
-    here, there = np.split(index, [len(counts)])
-    targets, beats = (np.zeros(len(keys), dtype=np.int64) for _ in range(2))
-    np.add.at(targets, here, counts.count)
-    np.add.at(beats, there, shared.count)
-    good = np.array_equal(beats, targets * (keys[:, 0] - 1))
-    good &= bool((shared.count <= targets[there]).all())
+    of_cells = np.stack([counts.low, counts.relevant, counts.position], axis=1)
+    of_items = np.stack([shared.rank, shared.relevant, shared.position], axis=1)
+    kinds, index = distinct_rows(np.concatenate([of_cells, of_items]).astype(np.int64))
+    kind_of_cell, kind_of_item = np.split(index, [len(counts)])
+    targets = np.zeros(len(kinds), dtype=np.int64)
+    np.add.at(targets, kind_of_cell, counts.count)
+    times_beaten = np.zeros(len(kinds), dtype=np.int64)
+    np.add.at(times_beaten, kind_of_item, shared.count)
+    implied = targets * (kinds[:, 0] - 1)
+    good = np.array_equal(times_beaten, implied)
+    good &= bool((shared.count <= targets[kind_of_item]).all())
     rule = "must hold that r - 1 different shared items beat each target of rank r"
     refuse_unless(good, f"{where} {rule}, got other outcomes")

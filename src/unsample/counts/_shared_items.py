@@ -1,15 +1,16 @@
-"""`ItemCounts`: which shared items beat targets, counted by item and sampled rank.
+"""`ItemCounts`: how many targets each shared item beats, by their sampled rank.
 
 Where all targets are ranked against one draw of items, their sampled ranks depend on each other
-through these items: a draw without any popular item lifts all targets at once. How much this
+through these items: a draw without any popular item improves all ranks at once. How much this
 matters can be computed if it is known which item beat which target. Without item s, the targets
-that it beat are one rank higher. So a mean over targets of scores of their ranks changes by
+that it beat have a rank that is better by one. So a mean over targets of scores of their ranks
+changes by
 
     A(s) = mean over targets i of  B(i, s) (score(r_i) - score(r_i - 1)),
 
 where B(i, s) is 1 if item s beats target i, and 0 otherwise. All A(s) follow from how many targets
-item s beats at each sampled rank. `ItemCounts` hold these numbers. They add up over parts of the
-targets, and their size does not depend on the number of targets.
+item s beats at each sampled rank r_i. `ItemCounts` hold these numbers. They add up over parts of
+the targets, and their size does not depend on the number of targets.
 """
 
 from __future__ import annotations
@@ -58,9 +59,12 @@ class ItemCounts:
 
     Without any row, it is not known which item beats which target.
 
+    Items 7 and 9 beat the first target, which therefore has rank 3; item 9 alone beats the second.
+
     >>> beats = np.array([[True, False, True], [False, False, True]])
-    >>> ItemCounts.from_outcomes(beats, items=[7, 8, 9]).item.tolist()
-    [7, 9, 9]
+    >>> counts = ItemCounts.from_outcomes(beats, items=[7, 8, 9])
+    >>> counts.item.tolist(), counts.rank.tolist(), counts.count.tolist()
+    ([7, 9, 9], [3, 2, 3], [1, 1, 1])
     """
 
     #: How many items were drawn.
@@ -100,9 +104,25 @@ class ItemCounts:
     ) -> ItemCounts:
         """Count outcomes by item: one row for each target, one column for each drawn item.
 
-        ``items`` are numbers of the drawn items, by which two models are aligned; an item that was
-        drawn twice needs two numbers. By default items are numbered by their columns. ``relevant``
-        and ``position`` are as in `RankCounts`, where users have several targets.
+        Parameters
+        ----------
+        beats
+            Whether the item of a column beats the target of a row.
+        items
+            Numbers of the drawn items, by which two models are aligned; an item that was drawn
+            twice needs two numbers. By default items are numbered by their columns.
+        relevant, position
+            As in `RankCounts`, where users have several targets.
+
+        Raises
+        ------
+        InputError
+            ``beats`` is not a matrix of at least two columns, or ``items`` are not different.
+
+        >>> three_alike = np.array([[False, True]] * 3)
+        >>> counts = ItemCounts.from_outcomes(three_alike)
+        >>> counts.item.tolist(), counts.rank.tolist(), counts.count.tolist()
+        ([1], [2], [3])
         """
         beaten = np.asarray(beats, dtype=bool)
         if beaten.ndim != 2 or beaten.shape[1] < 2:
@@ -117,31 +137,45 @@ class ItemCounts:
                 f"items must be {sampled} different numbers, one for each column of beats"
             )
         ones = np.ones(targets, dtype=np.int64)
-        kinds = [ones if each is None else each for each in (relevant, position)]
-        keys, kind = distinct_rows(np.stack([beaten.sum(axis=1) + 1, *kinds], axis=1))
+        kind_columns = [
+            beaten.sum(axis=1) + 1,
+            ones if relevant is None else relevant,
+            ones if position is None else position,
+        ]
+        kinds, kind_of_target = distinct_rows(np.stack(kind_columns, axis=1))
         target, column = np.nonzero(beaten)
-        cell = as_index(column * len(keys) + kind[target])
-        by_item = np.bincount(cell, minlength=sampled * len(keys)).reshape(sampled, -1)
+        # One number for each pair of an item and a kind of target, to count all pairs at once.
+        pair = as_index(column * len(kinds) + kind_of_target[target])
+        by_item = np.bincount(pair, minlength=sampled * len(kinds)).reshape(sampled, -1)
         column, kind = np.nonzero(by_item)
-        rank, of_user, at = keys[kind].T
+        rank, relevant_items, positions = kinds[kind].T
         return cls(
             sampled=sampled,
             item=names[column],
             rank=rank,
-            relevant=of_user,
-            position=at,
+            relevant=relevant_items,
+            position=positions,
             count=by_item[column, kind],
         )
 
     @classmethod
     def without_outcomes(cls, sampled: int) -> ItemCounts:
-        """Return counts for ranks alone: items were shared, and no outcome is known."""
+        """Return counts for ranks alone: items were shared, and no outcome is known.
+
+        >>> ItemCounts.without_outcomes(99).known
+        False
+        """
         columns: dict[str, Any] = {name: np.empty(0, dtype=np.int64) for name in (*_KEYS, "count")}
         return cls(sampled, **columns)
 
     @classmethod
     def merge(cls, parts: Iterable[ItemCounts]) -> ItemCounts:
-        """Add up counts of other targets that were ranked against the same draw."""
+        """Add up counts of parts of the targets, all ranked against the same draw.
+
+        >>> part = ItemCounts.from_outcomes(np.array([[False, True]]))
+        >>> ItemCounts.merge([part, part]).count.tolist()
+        [2]
+        """
         counts = list(parts)
         sizes = sorted({part.sampled for part in counts})
         if len(sizes) > 1:
@@ -168,6 +202,15 @@ class ItemCounts:
         """Return the items that beat any target, and A(s) of each.
 
         ``scores`` has one number for each rank, and ``total`` is the weight of all targets.
+
+        Item 7 beats a target of rank 3, item 9 one of rank 2 and one of rank 3. The scores of the
+        ranks 1, 2 and 3 are 1.0, 0.6 and 0.5: A(7) = -0.1 / 2 and A(9) = (-0.4 - 0.1) / 2.
+
+        >>> beats = np.array([[True, False, True], [False, False, True]])
+        >>> counts = ItemCounts.from_outcomes(beats, items=[7, 8, 9])
+        >>> items, effects = counts.effects(np.array([1.0, 0.6, 0.5, 0.4]), total=2.0)
+        >>> items.tolist(), effects.round(3).tolist()
+        ([7, 9], [-0.05, -0.25])
         """
         items, index = np.unique(self.item, return_inverse=True)
         changes = self.count * np.diff(scores)[self.rank - 2]
@@ -188,11 +231,18 @@ class ItemCounts:
 
 
 def numbered(names: npt.ArrayLike) -> IntArray:
-    """Return a number for each name of an item, the same wherever the name occurs."""
+    """Return a number for each name of an item, the same wherever the name occurs.
+
+    >>> numbered([7, 8]).tolist()
+    [7, 8]
+    >>> ann, bob, again = numbered(["ann", "bob", "ann"]).tolist()
+    >>> ann == again, ann == bob
+    (True, False)
+    """
     array = np.asarray(names)
     if array.dtype.kind in "iu":
         return array.astype(np.int64)
     distinct, index = np.unique(array.astype(np.str_), return_inverse=True)
     digests = [hashlib.sha256(name.encode()).digest()[:8] for name in distinct.tolist()]
-    codes = np.array([int.from_bytes(each, "big") >> 1 for each in digests], dtype=np.int64)
+    codes = np.array([int.from_bytes(digest, "big") >> 1 for digest in digests], dtype=np.int64)
     return np.asarray(codes[index.reshape(-1)])
