@@ -212,3 +212,16 @@ def test_rounding_parts_keeps_the_catalogues_that_only_one_model_was_ranked_in_f
     assert parts.between["A", "B"] == whole.between["A", "B"]
     parts.save(tmp_path / "counts.npz")
     assert ModelCounts.load(tmp_path / "counts.npz")["B"] == whole["B"]
+
+
+def test_parts_may_name_their_models_in_any_order(tmp_path):
+    def counted(names, users):
+        ranks = {"A": 1 + users % 7, "B": 2 + users % 5}
+        design = {"items": 500, "sampled": 99, "users": users}
+        return ModelCounts.of_targets({name: Targets(ranks[name], **design) for name in names})
+
+    merged = ModelCounts.merge([counted("AB", np.arange(20)), counted("BA", np.arange(20, 40))])
+    whole = counted("AB", np.arange(40))
+    assert merged.between == whole.between
+    merged.save(tmp_path / "counts.npz")
+    assert ModelCounts.load(tmp_path / "counts.npz").between == whole.between

@@ -18,11 +18,16 @@ import numpy.typing as npt
 from unsample._checks import IntArray
 from unsample.counts._columns import as_column
 
-#: Sizes within this factor of each other share one P(R); the largest number of ranges.
-_ONE_RANGE, _MAX_RANGES = 1.25, 12
-#: So many different sizes stay as they are. Of more, those up to a thousand do, and others go onto
-#: a grid of one part in so many.
-FEW_SIZES, SMALL_CATALOGUE, SIZE_STEPS = 32, 1000, 256
+#: Sizes within this factor of each other share one P(R).
+_ONE_RANGE = 1.25
+#: The largest number of ranges; where sizes differ more, ranges are wider.
+_MAX_RANGES = 12
+#: Up to this number of different sizes, all stay as they are.
+FEW_SIZES = 32
+#: Where there are more, sizes up to this one stay as they are, and larger ones go onto a grid.
+SMALL_CATALOGUE = 1000
+#: Neighbours on the grid differ by one part in this number.
+SIZE_STEPS = 256
 
 
 def size_ranges(items: IntArray) -> IntArray:
@@ -49,10 +54,10 @@ def size_on_grid(items: npt.ArrayLike) -> IntArray:
 
 
 def some_in_full(items: IntArray, sampled: IntArray) -> bool:
-    """Return whether ``sampled = items - 1`` says that a target was ranked among all items.
+    """Return whether some targets were ranked among all items, as ``sampled = items - 1`` says.
 
-    It does where samples differ in size: nobody draws just so many with replacement. One size of
-    sample for all targets says nothing, for a small catalogue may have that size by accident.
+    It says so where samples differ in size: nobody draws just this number with replacement. Where
+    all samples have one size, a small catalogue may have that size by accident.
 
     >>> some_in_full(np.array([500, 500]), np.array([99, 499]))
     True
@@ -64,10 +69,14 @@ def some_in_full(items: IntArray, sampled: IntArray) -> bool:
 
 
 def sizes_on_grid(items: IntArray, sampled: IntArray, *, keep_full: bool) -> IntArray:
-    """Return the sizes on the grid that many sizes go onto, given how many items were drawn.
+    """Return the sizes on the grid that many sizes go onto, given the numbers of drawn items.
 
-    With ``keep_full`` a catalogue of which all was compared keeps its size, and no other seems to
-    be such a one.
+    With ``keep_full`` a catalogue keeps its size where all its items were compared, and elsewhere
+    no size is rounded so far down that all items seem to have been compared.
+
+    >>> sizes, drawn = np.array([3010, 3010, 3010]), np.array([99, 3009, 3004])
+    >>> sizes_on_grid(sizes, drawn, keep_full=True).tolist()
+    [3004, 3010, 3006]
     """
     grid = size_on_grid(items)
     if not keep_full:
@@ -75,18 +84,24 @@ def sizes_on_grid(items: IntArray, sampled: IntArray, *, keep_full: bool) -> Int
     return np.where(items - 1 > sampled, np.maximum(grid, sampled + 2), items)
 
 
-def are_many(items: IntArray, smallest: IntArray, largest: IntArray) -> bool:
-    """Return whether cells have many sizes: some was rounded, or too many are there as they are."""
+def are_many(items: IntArray, *, smallest: IntArray, largest: IntArray) -> bool:
+    """Return whether cells have many sizes: some are rounded, or more than a few are not."""
     rounded = (smallest != items) | (largest != items)
     return bool(rounded.any()) or len(np.unique(items)) > FEW_SIZES
 
 
 def design_columns(
-    items: npt.ArrayLike, sampled: npt.ArrayLike, size: int, replacement: bool
+    items: npt.ArrayLike, sampled: npt.ArrayLike, *, size: int, replacement: bool
 ) -> dict[str, IntArray]:
-    """Return the design of each target; many sizes go onto a grid, beside the true ones."""
-    drawn, sizes = as_column("sampled", sampled, size=size), as_column("items", items, size=size)
-    if np.ndim(items) == 0 or not are_many(sizes, sizes, largest=sizes):
+    """Return the design of each target; many sizes go onto a grid, beside the true ones.
+
+    >>> columns = design_columns(3706, [99, 3705], size=2, replacement=True)
+    >>> columns["sampled"].tolist(), columns["items"].tolist()
+    ([99, 3705], [3706, 3706])
+    """
+    drawn = as_column("sampled", sampled, size=size)
+    sizes = as_column("items", items, size=size)
+    if np.ndim(items) == 0 or not are_many(sizes, smallest=sizes, largest=sizes):
         return {"sampled": drawn, "items": sizes}
     keep_full = not replacement or some_in_full(sizes, drawn)
     grid = sizes_on_grid(sizes, drawn, keep_full=keep_full)

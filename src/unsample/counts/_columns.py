@@ -21,6 +21,7 @@ from unsample.errors import DesignError, InputError
 def refuse_where(
     bad: BoolArray,
     rule: str,
+    *,
     values: npt.NDArray[Any],
     error: type[InputError],
     hint: str = "",
@@ -31,8 +32,12 @@ def refuse_where(
         raise error(f"{rule}, got {example}" + (f"; {hint}" if hint else ""))
 
 
-def as_column(name: str, values: npt.ArrayLike, size: int) -> IntArray:
-    """Return one number for each target, given one for all or one for each."""
+def as_column(name: str, values: npt.ArrayLike, *, size: int) -> IntArray:
+    """Return one number for each target, given one for all or one for each.
+
+    >>> as_column("sampled", 99, size=3).tolist(), as_column("sampled", [99, 9], size=2).tolist()
+    ([99, 99, 99], [99, 9])
+    """
     if np.ndim(values) == 0:
         value = check_integer(name, values, minimum=0, maximum=LARGEST_CATALOGUE, error=DesignError)
         return np.broadcast_to(np.int64(value), size)
@@ -54,35 +59,40 @@ def check_lengths(cells: object, names: Iterable[str]) -> None:
 def merge_equal(
     cells: object,
     keys: tuple[str, ...],
-    sums: tuple[str, ...],
     *,
+    sums: tuple[str, ...],
     minima: tuple[str, ...] = (),
     maxima: tuple[str, ...] = (),
 ) -> None:
-    """Sort the rows of a frozen object by their keys, and make rows whose keys are equal one.
+    """Sort the rows of a frozen object by their keys, and merge rows with equal keys into one.
 
-    Of the columns that are no keys, the sum is kept, or the smallest or the largest value.
+    A merged row has the sum, the smallest or the largest value of each column that is no key.
     """
     rows = np.stack([getattr(cells, name) for name in keys], axis=1)
     if not rows.size:
         return
     order, first = _sorted_rows(rows)
     starts = np.flatnonzero(first)
-    found = dict(zip(keys, rows[order[starts]].T, strict=True))
-    kept: tuple[tuple[np.ufunc, tuple[str, ...]], ...] = (
+    merged = dict(zip(keys, rows[order[starts]].T, strict=True))
+    combined: tuple[tuple[np.ufunc, tuple[str, ...]], ...] = (
         (np.add, sums),
         (np.minimum, minima),
         (np.maximum, maxima),
     )
-    for combine, names in kept:
+    for combine, names in combined:
         for name in names:
-            found[name] = combine.reduceat(getattr(cells, name)[order], starts)
-    for name, values in found.items():
+            merged[name] = combine.reduceat(getattr(cells, name)[order], starts)
+    for name, values in merged.items():
         object.__setattr__(cells, name, values)
 
 
 def distinct_rows(rows: IntArray) -> tuple[IntArray, npt.NDArray[np.intp]]:
-    """Return the different rows, sorted, and the index of each row among them."""
+    """Return the different rows, sorted, and the index of each row among them.
+
+    >>> rows, index = distinct_rows(np.array([[2, 1], [1, 5], [2, 1]]))
+    >>> rows.tolist(), index.tolist()
+    ([[1, 5], [2, 1]], [1, 0, 1])
+    """
     order, first = _sorted_rows(rows)
     index = np.empty(len(rows), dtype=np.intp)
     index[order] = np.cumsum(first) - 1

@@ -23,10 +23,10 @@ def check_agrees(
     sampled: Any = None,
     negatives: Negatives = USUAL,
 ) -> None:
-    """Refuse a design that is not the one ``counts`` hold; ``source`` is for messages.
+    """Refuse a design that differs from the one that ``counts`` hold.
 
-    Sizes of None say nothing. Neither do the defaults of ``negatives``, which nobody can tell from
-    an argument that was left out.
+    ``source`` names the counts in messages. Sizes of None are not compared. Neither are the
+    defaults of ``negatives``, because an argument that was left out looks the same.
 
     >>> counts = RankCounts.from_ranks([1, 1, 3], items=1000, sampled=9)
     >>> check_agrees("the counts", counts, items=1000)
@@ -37,15 +37,14 @@ def check_agrees(
     items must be 1000 as in the counts, got 500
     """
     sizes = (("items", items, counts.catalogues), ("sampled", sampled, counts.samples))
-    for name, told, (minimum, maximum) in sizes:
-        agrees = told is None or np.unique(told).tolist() == [minimum] == [maximum]
-        _refuse_unless(agrees, name, own=span(minimum, maximum), source=source, given=told)
-    agrees = negatives.replacement or not counts.replacement
-    _refuse_unless(agrees, "replacement", own="True", source=source, given=negatives.replacement)
-    agrees = counts.shared is not None or not negatives.shared
-    _refuse_unless(agrees, "shared", own="False", source=source, given=negatives.shared)
+    for name, stated, (minimum, maximum) in sizes:
+        if stated is not None and not np.unique(stated).tolist() == [minimum] == [maximum]:
+            raise _differs(name, span(minimum, maximum), source=source, stated=stated)
+    if counts.replacement and not negatives.replacement:
+        raise _differs("replacement", "True", source=source, stated=negatives.replacement)
+    if negatives.shared and counts.shared is None:
+        raise _differs("shared", "False", source=source, stated=negatives.shared)
 
 
-def _refuse_unless(agrees: bool, name: str, own: str, source: str, given: Any) -> None:
-    if not agrees:
-        raise DesignError(message(name, f"{own} as in {source}", got=given, hint=_HINT))
+def _differs(name: str, in_counts: str, *, source: str, stated: Any) -> DesignError:
+    return DesignError(message(name, f"{in_counts} as in {source}", got=stated, hint=_HINT))

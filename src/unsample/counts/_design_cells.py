@@ -35,9 +35,14 @@ class DesignCells:
 
 
 def refuse_joint(metric: Metric, *, positions: bool = False) -> None:
-    """Refuse a metric that needs all targets of a user together.
+    """Refuse a metric that needs the ranks of all of a user's targets together.
 
-    If the ``positions`` of a user's targets are known, only R-precision is such a metric.
+    Where the ``positions`` of targets among those of their user are known, only R-precision does.
+
+    Raises
+    ------
+    MetricError
+        The metric needs more than the counts hold.
     """
     several = f"{metric} of users with several relevant items needs"
     if metric.family is RPrec:
@@ -65,12 +70,12 @@ def check_cells(cells: RankCounts) -> None:
         too_many = cells.sampled > cells.items - 1
         rule = "sampled must be at most items - 1 without replacement"
         refuse_where(too_many, rule, values=cells.sampled, error=DesignError)
-    below, above = cells.low < 1, cells.high > cells.sampled + 1
-    refuse_where(
-        below, "ranks must be at least 1", values=cells.low, error=RankError, hint=rank_hint(0)
-    )
+    too_low = cells.low < 1
+    rule = "ranks must be at least 1"
+    refuse_where(too_low, rule, values=cells.low, error=RankError, hint=rank_hint(0))
+    too_high = cells.high > cells.sampled + 1
     rule = "ranks must be at most sampled + 1"
-    refuse_where(above, rule, values=cells.high, error=RankError, hint=rank_hint(np.inf))
+    refuse_where(too_high, rule, values=cells.high, error=RankError, hint=rank_hint(np.inf))
     refuse_where(
         cells.low > cells.high, "low must not exceed high", values=cells.low, error=RankError
     )
@@ -102,7 +107,11 @@ def _check_sizes(cells: RankCounts) -> None:
 
 
 def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: SamplingModel) -> IntArray:
-    """Count the ranks 1..n in one pass, and refuse others."""
+    """Count the ranks 1..n in one pass, and refuse others.
+
+    >>> count_ranks(np.array([1, 3, 3]), SamplingModel(items=50, sampled=3)).tolist()
+    [1, 0, 2, 0]
+    """
     total = np.zeros(design.n + 1, dtype=np.int64)
     for start in range(0, len(ranks), _CHUNK):
         chunk = ranks[start : start + _CHUNK]
@@ -126,5 +135,9 @@ def rank_hint(rank: float) -> str:
 
 
 def span(low: int, high: int) -> str:
-    """Return the smallest and the largest value as text; one number where they are equal."""
+    """Return the smallest and the largest value as text; one number where they are equal.
+
+    >>> span(50, 90), span(50, 50)
+    ('50..90', '50')
+    """
     return str(low) if low == high else f"{low}..{high}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unsample._archives import read_arrays, save_archive, write_arrays
 from unsample._fields import Field, read_fields, refuse_unless
@@ -25,10 +26,16 @@ _FORMAT = "unsample.ModelCounts/6"
 
 @dataclass(frozen=True, eq=False)
 class ModelCounts(Mapping[str, RankCounts]):
-    """The counts of several models, and of each two of them the pairs of targets of one user.
+    """The counts of several models, and for each two of them the pairs of targets of one user.
 
-    ``between[a, b]`` is there for models in the order of ``models``; users that only one of the two
-    models has are not in it. Neither users nor single targets are kept.
+    ``between[a, b]`` is there where ``a`` stands before ``b`` in ``models``. Users that only one of
+    the two models has are in no pair. Neither users nor single targets are kept.
+
+    >>> design = {"items": 500, "sampled": 99}
+    >>> targets = {"A": Targets([1, 4], **design), "B": Targets([2, 4], **design)}
+    >>> counts = ModelCounts.of_targets(targets)
+    >>> counts["A"].total, counts.between["A", "B"].total
+    (2, 2)
     """
 
     models: Mapping[str, RankCounts]
@@ -45,30 +52,39 @@ class ModelCounts(Mapping[str, RankCounts]):
 
     @classmethod
     def of_targets(cls, targets: Mapping[str, Targets], *, pair: bool = True) -> ModelCounts:
-        """Count models whose targets are in memory; without users, these are their positions."""
-        sides = {
-            name: (np.arange(len(each.ranks)) if each.users is None else each.users, each.cells)
-            for name, each in targets.items()
-        }
-        between = pairs_between(sides) if pair else {}
-        return cls({name: each.counts for name, each in targets.items()}, between)
+        """Count models whose targets are in memory.
+
+        Targets without users are paired by their position. Without ``pair``, models are not paired.
+        """
+        between = {}
+        if pair:
+            between = pairs_between(
+                {name: (_users_of(model), model.cells) for name, model in targets.items()}
+            )
+        return cls({name: model.counts for name, model in targets.items()}, between)
 
     @classmethod
     def merge(cls, parts: Iterable[ModelCounts]) -> ModelCounts:
-        """Add up models that were counted in parts, each user being in one of them."""
-        each = list(parts)
-        if not each:
+        """Add up models that were counted in parts, each user being in one of them.
+
+        Models may stand in another order in each part; that of the first parts is kept.
+        """
+        counted = list(parts)
+        if not counted:
             raise InputError("parts must hold at least one ModelCounts, got none")
-        names = list(dict.fromkeys(name for part in each for name in part))
-        between: dict[tuple[str, str], list[PairCounts]] = {}
-        for part in each:
-            for pair, counts in part.between.items():
-                between.setdefault(pair, []).append(counts)
-        whole = cls(
-            {name: RankCounts.merge(part[name] for part in each if name in part) for name in names},
-            {pair: PairCounts.merge(found) for pair, found in between.items()},
-        )
-        return whole.rounded()
+        names = list(dict.fromkeys(name for part in counted for name in part))
+        models = {
+            name: RankCounts.merge(part[name] for part in counted if name in part) for name in names
+        }
+        pairs: dict[tuple[str, str], list[PairCounts]] = {}
+        for part in counted:
+            for (a, b), counts in part.between.items():
+                if names.index(a) < names.index(b):
+                    pairs.setdefault((a, b), []).append(counts)
+                else:
+                    pairs.setdefault((b, a), []).append(counts.swapped())
+        between = {both: PairCounts.merge(counts) for both, counts in pairs.items()}
+        return cls(models, between).rounded()
 
     def rounded(self) -> ModelCounts:
         """Return the counts with the catalogues of each model that has many sizes on the grid."""
@@ -87,11 +103,12 @@ class ModelCounts(Mapping[str, RankCounts]):
             f"{names.index(a)}_{names.index(b)}": pairs for (a, b), pairs in self.between.items()
         }
         for index, counts in enumerate(self.models.values()):
-            parts |= {f"{index}": counts, f"{index}_pairs": counts.clusters}
+            parts[f"{index}"] = counts
+            parts[f"{index}_pairs"] = counts.clusters
             parts[f"{index}_items"] = counts.shared
-        for start, part in parts.items():
+        for prefix, part in parts.items():
             arrays = {} if part is None else part.arrays()
-            fields |= {f"{start}_{key}": values for key, values in arrays.items()}
+            fields |= {f"{prefix}_{key}": values for key, values in arrays.items()}
         save_archive(Path(path), partial(write_arrays, arrays=fields), read=ModelCounts.load)
 
     @classmethod
@@ -115,13 +132,15 @@ class ModelCounts(Mapping[str, RankCounts]):
             part, _, column = field.rpartition("_")
             parts.setdefault(part, {})[column] = values
         about = {"format": Field("text", ()), "names": Field("text", ("models",))}
-        names = [str(name) for name in read_fields(parts.pop("", {}), about, where=source)["names"]]
+        header = read_fields(parts.pop("", {}), about, where=source)
+        names = [str(name) for name in header["names"]]
         different = len({*names}) == len(names)
         refuse_unless(different, f"{source} must hold models of different names, got {names}")
         models = {}
         for index, name in enumerate(names):
             where = f"{name} in {source}" if name else source
-            pairs, items = parts.pop(f"{index}_pairs", None), parts.pop(f"{index}_items", None)
+            pairs = parts.pop(f"{index}_pairs", None)
+            items = parts.pop(f"{index}_items", None)
             models[name] = RankCounts.from_arrays(
                 parts.pop(f"{index}", {}),
                 where,
@@ -136,6 +155,11 @@ class ModelCounts(Mapping[str, RankCounts]):
         more = ", ".join(f"{part}_{column}" for part in parts for column in parts[part])
         refuse_unless(not more, f"{source} must hold nothing else, got also {more}")
         targets = {name: models[name].by_key() for pair in between for name in pair}
-        for (a, b), each in between.items():
-            each.check_cells(targets[a], targets[b], where=f"{a} and {b} in {source}")
+        for (a, b), both in between.items():
+            both.check_cells(targets[a], targets[b], where=f"{a} and {b} in {source}")
         return cls(models, between)
+
+
+def _users_of(targets: Targets) -> npt.ArrayLike:
+    """Return the user of each target; without users, each target has its own."""
+    return np.arange(len(targets.ranks)) if targets.users is None else targets.users

@@ -458,7 +458,7 @@ class RankCounts:
     @property
     def many_sizes(self) -> bool:
         """Return whether there are so many sizes of catalogues that they go onto a grid."""
-        return are_many(self.items, self.smallest, largest=self.largest)
+        return are_many(self.items, smallest=self.smallest, largest=self.largest)
 
     @property
     def largest_sample(self) -> int:

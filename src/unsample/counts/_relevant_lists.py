@@ -24,46 +24,71 @@ def rank_in_lists(
     replacement: bool,
     rng: Seed,
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return ranks, sample sizes and positions of targets in a list with all those of their user.
+    """Return ranks, sample sizes and positions of targets in lists of all relevant items of a user.
 
-    A list holds all relevant items of a user and ``sampled`` others that are not relevant. Of
-    these, ``better`` beat the target. Its ``score`` gives its order among the relevant items.
-    ``items`` counts all candidates, including the relevant ones. Where all other items are in the
-    list, ranks are those of the full list. Otherwise the list becomes a uniform sample of
-    all items but the target: sampled items are replaced by as many relevant items as such a
-    sample would hold at random. The order of the rows does not matter.
+    Where all other items are in the list, ranks are those of the full list. Otherwise the list
+    becomes a uniform sample of all items but the target: sampled items are replaced by as many
+    relevant items as such a sample would hold at random. The order of the rows does not matter.
+
+    Parameters
+    ----------
+    better
+        How many sampled items beat the target.
+    user
+        The number of the user, from 0.
+    score
+        Gives the order of a user's relevant items that as many sampled items beat.
+    items
+        How many candidates there are, including the relevant ones.
+    sampled
+        How many items of the list are not relevant.
+    replacement
+        Whether these may occur twice.
+    rng
+        Seed of the draws.
+
+    One user has two relevant items, and all three others are in the list:
+
+    >>> rank_in_lists(
+    ...     np.array([0, 2]), np.array([0, 0]), np.array([0.9, 0.2]),
+    ...     items=np.array([5, 5]), sampled=np.array([3, 3]), replacement=False, rng=0,
+    ... )
+    (array([1, 4]), array([4, 4]), array([1, 2]))
     """
     generator = as_rng(rng)
     # Ties with sampled items are already broken: scores decide the rest of the order.
     order = np.lexsort([-score, better, user])
-    level = np.argsort(order)
-    position = positions_by_user(user, level.astype(np.float64))
+    place = np.argsort(order)
+    position = positions_by_user(user, place.astype(np.float64))
     relevant = np.bincount(user)[user]
     rivals = items - relevant
-    refuse_where(
-        rivals < 1, "items must exceed the relevant items of a user", values=items, error=RankError
-    )
+    rule = "items must exceed the relevant items of a user"
+    refuse_where(rivals < 1, rule, values=items, error=RankError)
     full = (sampled == rivals) & (not replacement or some_in_full(rivals + 1, sampled))
     drawn = np.where(full, 0, sampled)
 
-    def hits(good: IntArray, bad: IntArray, draws: IntArray) -> IntArray:
-        """Return how many draws without replacement hit good ones, drawn in the sorted order."""
-        rest = np.minimum(bad, _MAX_ITEMS - good)
-        found = generator.hypergeometric(
-            good[order], rest[order], np.minimum(draws, good + rest)[order]
-        )
-        return np.asarray(found[level])
+    # Numbers are drawn in the sorted order, so that the order of the rows does not matter.
+    def successes(draws: IntArray, probability: FloatArray) -> IntArray:
+        """Return how many draws succeed, each with this probability."""
+        return np.asarray(generator.binomial(draws[order], probability[order])[place])
 
-    if replacement:
-        probability = (relevant - 1) / np.maximum(items - 1, 1)
-        others = generator.binomial(drawn[order], probability[order])[level]
-        share = np.divide(
-            position - 1, relevant - 1, out=np.zeros(len(position)), where=relevant > 1
+    def hits(good: IntArray, bad: IntArray, *, draws: IntArray) -> IntArray:
+        """Return how many draws without replacement are good ones."""
+        rest = np.minimum(bad, _MAX_ITEMS - good)
+        possible = np.minimum(draws, good + rest)
+        return np.asarray(
+            generator.hypergeometric(good[order], rest[order], possible[order])[place]
         )
-        above = generator.binomial(others[order], share[order])[level]
+
+    # How many other relevant items the sample would hold, and how many of them beat the target.
+    if replacement:
+        others = successes(drawn, (relevant - 1) / np.maximum(items - 1, 1))
+        no_others = np.zeros(len(position))
+        share = np.divide(position - 1, relevant - 1, out=no_others, where=relevant > 1)
+        others_above = successes(others, share)
     else:
         others = hits(relevant - 1, rivals, draws=drawn)
-        above = hits(position - 1, relevant - position, draws=others)
-    kept = better - hits(better, sampled - better, draws=others)
-    ranks = np.where(full, better + position, 1 + kept + above)
+        others_above = hits(position - 1, relevant - position, draws=others)
+    replaced = hits(better, sampled - better, draws=others)
+    ranks = np.where(full, better + position, 1 + better - replaced + others_above)
     return ranks, np.where(full, items - 1, sampled), position

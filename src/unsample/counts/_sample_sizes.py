@@ -2,13 +2,13 @@
 
 Where every target has a sample of its own size, each size would need cells of its own. So sizes
 that differ little form a group, and all its targets are ranked among as many items as the smallest
-size of the group. This needs no draw: a sample of a sample is a sample. If r - 1 of n sampled items
-beat a target, then r' - 1 of the first m of them do, with a hypergeometric probability that does
-not depend on the target. So a target is shared out among the ranks r' by these probabilities. The
-expected numbers are exactly those of m sampled items, for any P(R).
+sample of the group has. This needs no draw, because a sample of a sample is a sample. If r - 1 of n
+sampled items beat a target, then r' - 1 of the first m of them do with a hypergeometric
+probability, which does not depend on the target. So a target is divided among the ranks r' by these
+probabilities. The expected numbers are exactly those for m sampled items, for any P(R).
 
-The n - m further items are lost: with the steps below 3 % of them on average (and up to 9 % where
-sizes differ by a factor of more than seven), so that the noise of a rank grows by 1.5 % (4 %).
+The other n - m items are lost: with the steps below, 3 % of the items on average, and up to 9 %
+where sizes differ by a factor of more than seven. The noise of a rank grows by 1.5 % (4 %).
 """
 
 from __future__ import annotations
@@ -24,17 +24,22 @@ from unsample.counts._columns import distinct_rows
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-#: The largest number of sizes that are kept. More are put into groups: the step of the logarithm of
-#: the size, and the largest number of groups.
-_FEW_SIZES, _STEP, _MAX_GROUPS = 16, 1.0 / 16.0, 32
-#: Ranks are left out beyond this number of standard deviations, plus this number of ranks.
-_DEVIATIONS, _MORE = 7.0, 6
+#: The largest number of sizes that are kept; more are put into groups.
+_FEW_SIZES = 16
+#: How far the logarithms of sizes in one group may differ.
+_STEP = 1.0 / 16.0
+#: The largest number of groups; where sizes differ more, groups are wider.
+_MAX_GROUPS = 32
+#: Ranks are left out beyond this number of standard deviations ...
+_DEVIATIONS = 7.0
+#: ... plus this number of ranks.
+_MORE = 6
 #: How many probabilities are computed at a time.
 _ROOM = 1 << 20
 
 
 def sample_groups(sizes: IntArray) -> IntArray:
-    """Return for each size of a sample the smallest size of its group.
+    """Return the smallest size in the group of each size of a sample.
 
     >>> sample_groups(np.array([99, 100, 99]))
     array([ 99, 100,  99])
@@ -55,8 +60,17 @@ def in_smaller_sample(
 ) -> csr_array:
     """Return the probability of each range of ranks in a smaller sample (targets x ranges).
 
-    ``sampled`` and ``ranks`` are those of the targets, and ``starts`` the first rank of each range;
-    the ranges cover the ranks 1 to ``smaller`` + 1.
+    Parameters
+    ----------
+    sampled, ranks
+        The number of sampled items and the sampled rank of each target.
+    smaller
+        The number of items of the smaller sample.
+    starts
+        The first rank of each range; the ranges cover the ranks 1 to ``smaller`` + 1.
+
+    One of three sampled items beats the target. It is one of the first two with probability 2/3,
+    and the target then has rank 2 among them.
 
     >>> one, three = np.array([3]), np.array([1, 2, 3])
     >>> in_smaller_sample(one, np.array([2]), 2, three).toarray().round(3).tolist()
@@ -65,38 +79,59 @@ def in_smaller_sample(
     from scipy.sparse import coo_array, csr_array
 
     kinds, kind = distinct_rows(np.stack([sampled, ranks], axis=1))
-    size, better = kinds[:, 0], kinds[:, 1] - 1
-    middle = better * smaller / size
-    variance = middle * (1.0 - better / size) * (size - smaller) / np.maximum(size - 1, 1)
-    reach = np.where(size > smaller, _DEVIATIONS * np.sqrt(variance) + _MORE, 0.0)
-    low = np.maximum(np.floor(middle - reach), np.maximum(0, smaller - size + better))
-    high = np.minimum(np.ceil(middle + reach), np.minimum(smaller, better))
+    size = kinds[:, 0]
+    better = kinds[:, 1] - 1
+    low, high = _likely_numbers(better, size, smaller=smaller)
     width = (high - low + 1.0).astype(np.int64)
     parts = []
-    steps = np.flatnonzero(np.diff(np.cumsum(width) // _ROOM, prepend=-1))
-    for rows in np.split(np.arange(len(kinds)), steps[1:]):
+    first_of_blocks = np.flatnonzero(np.diff(np.cumsum(width) // _ROOM, prepend=-1))
+    for rows in np.split(np.arange(len(kinds)), first_of_blocks[1:]):
         row = np.repeat(rows, width[rows])
-        offset = np.arange(len(row)) - np.repeat(np.cumsum(width[rows]) - width[rows], width[rows])
-        beaten = low[row] + offset
-        probability = np.exp(_log_probability(beaten, better[row], size=size[row], smaller=smaller))
-        column = np.searchsorted(starts, beaten + 1.0, side="right") - 1
+        starts_of_rows = np.cumsum(width[rows]) - width[rows]
+        offset = np.arange(len(row)) - np.repeat(starts_of_rows, width[rows])
+        better_there = low[row] + offset
+        probability = np.exp(
+            _log_probability(better_there, better[row], size=size[row], smaller=smaller)
+        )
+        column = np.searchsorted(starts, better_there + 1.0, side="right") - 1
         shape = (len(kinds), len(starts))
         parts.append(csr_array(coo_array((probability, (row, column)), shape=shape)))
     table = parts[0]
     for part in parts[1:]:
         table = table + part
-    # The probability of the ranks left out is shared among the others.
+    # The ranks that were left out give their probability to the others, in proportion.
     table = csr_array(table.multiply(1.0 / table.sum(axis=1)[:, None]))
     return csr_array(table[kind])
 
 
-def _log_probability(
-    beaten: FloatArray, better: IntArray, size: IntArray, smaller: int
-) -> FloatArray:
-    """Return the log probability that so many of ``better`` are in the smaller sample."""
+def _likely_numbers(
+    better: IntArray, size: IntArray, *, smaller: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the fewest and the most of ``better`` items that the smaller sample may have.
 
-    def ways(of: FloatArray | IntArray, taken: FloatArray | float) -> FloatArray:
+    Numbers far from the hypergeometric mean are left out, and impossible ones.
+
+    >>> _likely_numbers(np.array([500]), np.array([1000]), smaller=100)
+    (array([10.]), array([90.]))
+    """
+    mean = better * smaller / size
+    variance = mean * (1.0 - better / size) * (size - smaller) / np.maximum(size - 1, 1)
+    reach = np.where(size > smaller, _DEVIATIONS * np.sqrt(variance) + _MORE, 0.0)
+    fewest_possible = np.maximum(0, smaller - size + better)
+    most_possible = np.minimum(smaller, better)
+    low = np.maximum(np.floor(mean - reach), fewest_possible)
+    high = np.minimum(np.ceil(mean + reach), most_possible)
+    return low, high
+
+
+def _log_probability(
+    better_there: FloatArray, better: IntArray, *, size: IntArray, smaller: int
+) -> FloatArray:
+    """Return the log probability that this number of ``better`` items is in the smaller sample."""
+
+    def log_ways(of: FloatArray | IntArray, taken: FloatArray | float) -> FloatArray:
         return np.asarray(gammaln(of + 1.0) - gammaln(taken + 1.0) - gammaln(of - taken + 1.0))
 
-    worse = size - better
-    return ways(better, beaten) + ways(worse, smaller - beaten) - ways(size, float(smaller))
+    chosen_better = log_ways(better, better_there)
+    chosen_worse = log_ways(size - better, smaller - better_there)
+    return chosen_better + chosen_worse - log_ways(size, float(smaller))

@@ -171,6 +171,16 @@ class PairCounts:
             count=np.concatenate([part.count for part in counts]),
         )
 
+    def swapped(self) -> PairCounts:
+        """Return the pairs with the second cell first.
+
+        >>> cells = np.array([[9, 50, 1, 1, 1], [9, 50, 3, 1, 1]])
+        >>> pairs = PairCounts.of_cells(cells[:1], cells[1:], count=[10])
+        >>> pairs.swapped().first[:, 2].tolist(), pairs.swapped().second[:, 2].tolist()
+        ([3], [1])
+        """
+        return PairCounts.of_cells(self.second, self.first, count=self.count)
+
     def rounded_like(self, first: RankCounts, second: RankCounts) -> PairCounts:
         """Return the pairs with catalogues on the grid, as in the counts of their two models.
 
@@ -287,8 +297,7 @@ class PairCounts:
         """
         self.check_cells(targets, targets, where=where)
         rule = f"{where} must hold the pairs of all targets of its users, got"
-        mirrored = PairCounts.of_cells(self.second, self.first, count=self.count)
-        refuse_unless(mirrored == self, f"{rule} pairs that differ in their order")
+        refuse_unless(self.swapped() == self, f"{rule} pairs that differ in their order")
         refuse_unless(len(targets) == len(self.keys), f"{rule} cells without any")
         count = self._targets(targets)
         pairs_of_cell = np.zeros(len(self.keys), dtype=np.int64)
