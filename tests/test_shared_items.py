@@ -279,6 +279,8 @@ def test_scores_of_a_pool_are_targets_with_outcomes():
         ((own, others[:5]), "others must be one score for each item"),
         ((own, others * np.nan), "others must not be NaN"),
         (([], others), "own and others must hold scores, got 0"),
+        ((0.5, others[0]), "own must be a list of one score for each target, got shape"),
+        ((own, 0.5), "others must be one score for each item"),
     ):
         with pytest.raises(ScoreError, match=words):
             shared_targets(*wrong, items=600)

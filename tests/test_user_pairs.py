@@ -176,7 +176,7 @@ def test_arrays_tensors_and_lists_give_the_same():
     ("own", "others", "message"),
     [
         ([[1.0]], [[1.0]], r"target_scores must be a list of one score .* got shape \(1, 1\)"),
-        ([1.0, 2.0], [1.0, 2.0], r"a row for each of 2 targets, got shape \(2,\).*'shared'"),
+        ([1.0, 2.0], [1.0, 2.0], r"a row for each of 2 targets, got shape \(2,\).*shared=True"),
         ([1.0], [[]], r"a row for each of 1 targets, got shape \(1, 0\)"),
         ([1.0, 2.0], [[1.0], [1.0, 2.0]], "negative_scores must be .* rows of one length"),
         ([np.nan], [[1.0]], "target_scores must not be NaN, got 1 of 1"),

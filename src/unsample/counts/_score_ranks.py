@@ -54,11 +54,10 @@ def sampled_ranks(
         raise ScoreError(
             f"negative_scores must be a matrix with a row for each of {len(own)} targets, got "
             f"shape {others.shape}; where all targets share their negatives, give "
-            "unsample.estimate the scored rows with negatives='shared'"
+            "unsample.estimate the scored rows with negatives=unsample.Negatives(shared=True)"
         )
-    better, tied = (
-        (compare(others, own[:, None])).sum(axis=1) for compare in (np.greater, np.equal)
-    )
+    better = (others > own[:, None]).sum(axis=1)
+    tied = (others == own[:, None]).sum(axis=1)
     return rank_with_ties(better, tied, ties=rule, rng=rng).astype(np.int64)
 
 
@@ -94,33 +93,47 @@ def shared_targets(
     ties, rng
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first.
 
-    >>> found = shared_targets([2.0, 0.5], [1.0, 3.0, 0.0], items=100)
-    >>> found.ranks.tolist(), found.counts.shared.known
+    Raises
+    ------
+    ScoreError
+        Scores are not numbers, or their shapes do not fit.
+
+    >>> targets = shared_targets([2.0, 0.5], [1.0, 3.0, 0.0], items=100)
+    >>> targets.ranks.tolist(), targets.counts.shared.known
     ([2, 3], True)
     """
     rule = check_ties(ties, whole=True)
-    aim, scores = _as_numbers("own", own), _as_numbers("others", others)
-    if not aim.size or not scores.size:
-        raise ScoreError(f"own and others must hold scores, got {aim.size} and {scores.size}")
-    if aim.ndim != 1 or scores.shape not in ((scores.shape[-1],), (len(aim), scores.shape[-1])):
+    target_scores = _as_numbers("own", own)
+    pool_scores = _as_numbers("others", others)
+    if not target_scores.size or not pool_scores.size:
+        raise ScoreError(
+            f"own and others must hold scores, got {target_scores.size} and {pool_scores.size}"
+        )
+    if target_scores.ndim != 1:
+        raise ScoreError(
+            f"own must be a list of one score for each target, got shape {target_scores.shape}"
+        )
+    size = len(target_scores)
+    sampled = pool_scores.shape[-1] if pool_scores.ndim else 0
+    if pool_scores.shape not in ((sampled,), (size, sampled)):
         raise ScoreError(
             "others must be one score for each item, or a row of them for each target, got shape "
-            f"{scores.shape} for {len(aim)} targets"
+            f"{pool_scores.shape} for {size} targets"
         )
     generator = as_rng(rng)
-    names = np.arange(scores.shape[-1]) if pool is None else numbered(pool)
-    user = np.arange(len(aim)) if users is None or filtered else number_users(users, len(aim))
-    ones = np.ones(len(aim), dtype=np.int64)
+    names = np.arange(sampled) if pool is None else numbered(pool)
+    user = np.arange(size) if users is None or filtered else number_users(users, size)
+    ones = np.ones(size, dtype=np.int64)
     relevant, position = relevant_and_position(user, ones, positions=None, full=False)
-    ranks = np.empty(len(aim), dtype=np.int64)
+    ranks = np.empty(size, dtype=np.int64)
     parts = []
-    step = max(1, _ROOM // scores.shape[-1])
-    for start in range(0, len(aim), step):
+    step = max(1, _ROOM // sampled)
+    for start in range(0, size, step):
         rows = slice(start, start + step)
-        met = scores if scores.ndim == 1 else scores[rows]
-        beats = _beats_of(
-            aim[rows], np.broadcast_to(met, (len(aim[rows]), len(names))), ties=rule, rng=generator
-        )
+        of_rows = target_scores[rows]
+        competing = pool_scores if pool_scores.ndim == 1 else pool_scores[rows]
+        competing = np.broadcast_to(competing, (len(of_rows), len(names)))
+        beats = _beats_of(of_rows, competing, ties=rule, rng=generator)
         ranks[rows] = 1 + beats.sum(axis=1)
         parts.append(
             ItemCounts.from_outcomes(
@@ -139,16 +152,20 @@ def shared_targets(
 
 
 def _beats_of(
-    own: FloatArray, others: FloatArray, ties: str, rng: np.random.Generator
+    own: FloatArray, others: FloatArray, *, ties: str, rng: np.random.Generator
 ) -> BoolArray:
-    """Return which item beats which target; a target is put anywhere among its ties."""
-    aim = own[:, None]
-    tied = others == aim
-    if ties == "random":
-        tied &= rng.random(others.shape) < rng.random((len(own), 1)) if tied.any() else tied
-    elif ties == "optimistic":
+    """Return which item beats which target (targets x items), ties being broken by the rule.
+
+    By the random rule a target and its ties get random numbers, whose order decides. So the
+    target is equally likely at each place among its ties.
+    """
+    own_column = own[:, None]
+    tied = others == own_column
+    if ties == "optimistic":
         tied[:] = False
-    return np.asarray((others > aim) | tied)
+    elif ties == "random" and tied.any():
+        tied &= rng.random(others.shape) < rng.random((len(own), 1))
+    return np.asarray((others > own_column) | tied)
 
 
 def _as_numbers(name: str, values: Any) -> npt.NDArray[Any]:

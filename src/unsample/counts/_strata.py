@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Ranges of sizes of catalogues and of samples, and the number of each pair that occurs."""
+    """Ranges of sizes of catalogues and of samples; each pair that occurs is a stratum."""
 
     #: The smallest size in each range, the range of the largest sizes first.
     items: IntArray
@@ -39,14 +39,23 @@ class Strata:
 
     @classmethod
     def of(cls, counts: RankCounts) -> Strata:
-        """Return the strata of the targets of a model; all are one where they share their items."""
+        """Return the strata of a model's targets: a single one where all share their items.
+
+        >>> from unsample.counts import RankCounts
+        >>> counts = RankCounts.from_ranks([1, 1, 1], items=[5000, 4500, 500], sampled=9)
+        >>> strata = Strata.of(counts)
+        >>> strata.items.tolist(), strata.of_cells(counts).tolist()
+        ([4500, 500], [1, 0, 0])
+        """
         if counts.shared is not None:
             none = np.zeros(1, dtype=np.int64)
             return cls(items=none, sampled=none, numbers=np.zeros((1, 1), dtype=np.int64), count=1)
         items = _range_starts(counts.items)
-        open_ = counts.sampled[~counts.full]
-        several = counts.several or counts.metric is not None
-        sampled = _range_starts(open_) if several and len(open_) else np.zeros(1, dtype=np.int64)
+        sampled = np.zeros(1, dtype=np.int64)
+        drawn = counts.sampled[~counts.full]
+        several_targets = counts.several or counts.metric is not None
+        if several_targets and len(drawn):
+            sampled = _range_starts(drawn)
         columns = len(sampled) + (len(sampled) > 1)
         unnumbered = cls(
             items=items,
@@ -75,6 +84,11 @@ class Strata:
 
 
 def _range_starts(sizes: IntArray) -> IntArray:
-    """Return the smallest size in each range, the range of the largest sizes first."""
-    number = size_ranges(sizes)
-    return np.array([sizes[number == each].min() for each in range(int(number.max()) + 1)])
+    """Return the smallest size in each range, the range of the largest sizes first.
+
+    >>> _range_starts(np.array([5000, 4500, 500]))
+    array([4500,  500])
+    """
+    range_of_size = size_ranges(sizes)
+    ranges = range(int(range_of_size.max()) + 1)
+    return np.array([sizes[range_of_size == number].min() for number in ranges])

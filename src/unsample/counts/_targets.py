@@ -23,7 +23,13 @@ from unsample.sampling import SamplingModel
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Targets one by one, for comparisons that pair them by user. All else needs only counts."""
+    """Targets one by one, as comparisons need them that pair targets by user.
+
+    All else needs only the `counts`.
+
+    >>> Targets([1, 3], items=500, sampled=9, users=["ann", "ann"]).counts
+    RankCounts(2 targets of 1 users, 2 cells, items=500, sampled=9, with replacement)
+    """
 
     ranks: IntArray
     items: npt.ArrayLike
@@ -48,7 +54,10 @@ class Targets:
 
     @cached_property
     def relevant_and_position(self) -> tuple[IntArray, IntArray]:
-        """Return how many targets a target's user has, and its position among them, or 0."""
+        """Return how many targets the user of each target has, and its position among them, or 0.
+
+        A position of 0 is unknown.
+        """
         size = len(self.ranks)
         ones = np.ones(size, dtype=np.int64)
         if self.users is None or self.filtered:

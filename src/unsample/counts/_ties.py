@@ -46,9 +46,17 @@ def rank_with_ties(
 ) -> IntArray | FloatArray:
     """Return ranks from how many items beat a target and how many others tie with it.
 
-    Without names of ``targets``, these are numbered. Targets of one user that are in one list with
-    one score have the same number in ``runs``, from `runs_of`. Each counts among the ``equal`` of
-    the others, and no two of them get the same rank.
+    Parameters
+    ----------
+    better, equal
+        How many items beat each target, and how many others have exactly its score.
+    ties, rng
+        The rule for ties, and the seed of the random one.
+    users, targets
+        The names that the random rule hashes. Without names, targets are numbered.
+    runs
+        Targets of one user that are in one list with one score have the same number here, from
+        `runs_of`. Each counts among the ``equal`` of the others, and no two get the same rank.
 
     >>> better, equal = np.array([0, 0, 5]), np.array([1, 1, 0])
     >>> rank_with_ties(better, equal, "optimistic", 0)
@@ -60,38 +68,44 @@ def rank_with_ties(
         return np.asarray(1.0 + better + equal / 2.0)
     names = np.arange(len(better)) if targets is None else np.asarray(targets)
     seed = as_seed(rng) if ties == "random" else 0
-    several = np.zeros(len(better), dtype=bool)
+    in_run = np.zeros(len(better), dtype=bool)
     if runs is not None:
-        several = np.bincount(as_index(runs))[runs] > 1
-    position = equal.astype(np.int64) if ties == "pessimistic" else np.zeros(len(better), np.int64)
+        in_run = np.bincount(as_index(runs))[runs] > 1
+    before = np.zeros(len(better), dtype=np.int64)
+    if ties == "pessimistic":
+        before = equal.astype(np.int64)
     if ties == "random":
-        rows = np.flatnonzero((equal > 0) & ~several)
-        position[rows] = np.floor(
-            _numbers(seed, users, targets=names, rows=rows)[0] * (equal[rows] + 1)
-        )
-    if runs is not None and several.any():
-        rows = np.flatnonzero(several)
-        probability, draw_order = _numbers(seed, users, targets=names, rows=rows)
-        order = np.lexsort([draw_order, runs[rows]])
-        rows, probability = rows[order], probability[order]
-        for group in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(runs[rows])) + 1):
-            others = int(equal[rows[group[0]]]) - (len(group) - 1)
-            position[rows[group]] = _positions_among_ties(probability[group], others, ties=ties)
-    return np.asarray(1 + better + position)
+        rows = np.flatnonzero((equal > 0) & ~in_run)
+        place, _ = _numbers(seed, users, targets=names, rows=rows)
+        before[rows] = np.floor(place * (equal[rows] + 1))
+    if runs is not None and in_run.any():
+        rows = np.flatnonzero(in_run)
+        place, turn = _numbers(seed, users, targets=names, rows=rows)
+        order = np.lexsort([turn, runs[rows]])
+        rows = rows[order]
+        place = place[order]
+        first_of_runs = np.flatnonzero(np.diff(runs[rows])) + 1
+        for run in np.split(np.arange(len(rows)), first_of_runs):
+            others = int(equal[rows[run[0]]]) - (len(run) - 1)
+            before[rows[run]] = _positions_among_ties(place[run], others, ties=ties)
+    return np.asarray(1 + better + before)
 
 
 def runs_of(lists: npt.ArrayLike, scores: npt.ArrayLike) -> IntArray:
-    """Return a number for each list and score, the same where both are.
+    """Return a number for each list and score: rows that agree in both have the same number.
 
     >>> runs_of([0, 0, 1], [2.5, 2.5, 2.5])
     array([0, 0, 1])
     """
-    where, level = np.asarray(lists), np.asarray(scores)
-    order = np.lexsort([level, where])
-    new = (where[order][1:] != where[order][:-1]) | (level[order][1:] != level[order][:-1])
-    found = np.empty(len(where), dtype=np.int64)
-    found[order] = np.cumsum(np.append(0, new))[: len(where)]
-    return found
+    list_ = np.asarray(lists)
+    score = np.asarray(scores)
+    order = np.lexsort([score, list_])
+    list_ = list_[order]
+    score = score[order]
+    differs_from_last = (list_[1:] != list_[:-1]) | (score[1:] != score[:-1])
+    runs = np.empty(len(order), dtype=np.int64)
+    runs[order] = np.cumsum(np.append(0, differs_from_last))[: len(order)]
+    return runs
 
 
 def tie_position(seed: int, users: npt.ArrayLike | None, targets: npt.ArrayLike) -> FloatArray:
@@ -103,37 +117,48 @@ def tie_position(seed: int, users: npt.ArrayLike | None, targets: npt.ArrayLike)
     array([3., 3.])
     """
     names = np.asarray(targets)
-    probability, _ = _numbers(seed, users, targets=names, rows=np.arange(len(names)))
-    return np.asarray(probability)
+    place, _ = _numbers(seed, users, targets=names, rows=np.arange(len(names)))
+    return np.asarray(place)
 
 
 def _numbers(
-    seed: int, users: npt.ArrayLike | None, targets: npt.NDArray[Any], rows: IntArray
+    seed: int, users: npt.ArrayLike | None, *, targets: npt.NDArray[Any], rows: IntArray
 ) -> FloatArray:
-    """Return two numbers in 0..1 for some targets: position among ties, and order of drawing."""
-    target = targets[rows].tolist()
-    user = [""] * len(rows) if users is None else np.asarray(users)[rows].tolist()
-    found = np.empty((2, len(rows)))
-    for row, (who, what) in enumerate(zip(user, target, strict=True)):
-        text = f"{seed}|{who}|{what}".encode("utf-8", "surrogatepass")
-        digest = hashlib.md5(text, usedforsecurity=False).hexdigest()
-        found[0, row] = int(digest[:_DIGITS], 16)
-        found[1, row] = int(digest[_DIGITS : 2 * _DIGITS], 16)
-    return np.asarray(found / 16.0**_DIGITS)
+    """Return two numbers in 0..1 for some targets (2 x rows): its place among ties, and its turn.
 
-
-def _positions_among_ties(probabilities: FloatArray, others: int, ties: TieRule) -> list[int]:
-    """Return the positions of targets that tie with one another, and with so many ``others``.
-
-    Any order of all of them is equally likely: one target after the other is put anywhere into the
-    list of ties, and moves those behind it. The order of drawing does not depend on the positions.
+    The turn is when a target is placed, where several targets tie with each other.
     """
-    count = len(probabilities)
+    target_names = targets[rows].tolist()
+    user_names = [""] * len(rows) if users is None else np.asarray(users)[rows].tolist()
+    numbers = np.empty((2, len(rows)))
+    for row, (user, target) in enumerate(zip(user_names, target_names, strict=True)):
+        text = f"{seed}|{user}|{target}".encode("utf-8", "surrogatepass")
+        digest = hashlib.md5(text, usedforsecurity=False).hexdigest()
+        numbers[0, row] = int(digest[:_DIGITS], 16)
+        numbers[1, row] = int(digest[_DIGITS : 2 * _DIGITS], 16)
+    return np.asarray(numbers / 16.0**_DIGITS)
+
+
+def _positions_among_ties(places: FloatArray, others: int, *, ties: TieRule) -> list[int]:
+    """Return how many ties come before each of several targets that tie with one another.
+
+    They also tie with ``others``. Any order of all of them is equally likely: one target after the
+    other is put anywhere into the list of ties, and moves those behind it by one. Turns do not
+    depend on places.
+
+    Two targets tie with one other item. The first is put at the end, after that item. The second is
+    put at the start, which moves the first one.
+
+    >>> _positions_among_ties(np.array([0.9, 0.1]), 1, ties="random")
+    [2, 0]
+    """
+    count = len(places)
     if ties != "random":
         first = 0 if ties == "optimistic" else others
         return list(range(first, first + count))
     positions: list[int] = []
-    for number, probability in enumerate(probabilities):
-        position = int(probability * (others + number + 1))
-        positions = [*(each + (each >= position) for each in positions), position]
+    for number, place in enumerate(places):
+        position = int(place * (others + number + 1))
+        moved = [earlier + (earlier >= position) for earlier in positions]
+        positions = [*moved, position]
     return positions

@@ -155,8 +155,10 @@ class PairCounts:
         rows = int(number.max(initial=0)) + 1
         first_user, second_user = np.split(number, [len(cells)])
         first_keys, first_table = _targets_by_user(first_user, cells, rows=rows)
-        second_keys, second_table = first_keys, first_table
-        if other is not None:
+        if other is None:
+            second_keys = first_keys
+            second_table = first_table
+        else:
             second_keys, second_table = _targets_by_user(second_user, other_cells, rows=rows)
         pairs = (first_table.T @ second_table).tocoo()
         return cls.of_cells(first_keys[pairs.row], second_keys[pairs.col], count=pairs.data)
@@ -190,7 +192,7 @@ class PairCounts:
             return self
         first_keys = self._keys_like(first)
         second_keys = self._keys_like(second)
-        return PairCounts.of_cells(first_keys[self.left], second_keys[self.right], self.count)
+        return PairCounts.of_cells(first_keys[self.left], second_keys[self.right], count=self.count)
 
     def _keys_like(self, counts: RankCounts) -> IntArray:
         """Return the keys with catalogues on the grid, if the counts have them there."""

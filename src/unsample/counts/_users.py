@@ -1,4 +1,4 @@
-"""The user of each target: numbers of relevant items, and positions among them."""
+"""The users of targets: numbers for them, how many targets each has, and in which order."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ from unsample.metrics import positions_by_user
 
 
 def deviations_of_mean(totals: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return by how much each user moves the mean, ``totals.sum() / weights.sum()``."""
+    """Return by how much each user moves the mean, ``totals.sum() / weights.sum()``.
+
+    Two users of weight 1 have the values 1 and 0: the mean is 1/2.
+
+    >>> deviations_of_mean(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+    array([ 0.25, -0.25])
+    """
     total = weights.sum()
     return np.asarray((totals - totals.sum() / total * weights) / total)
 
 
 def number_users(users: npt.ArrayLike, size: int) -> IntArray:
-    """Return a number for the user of each of ``size`` ranks, from 0."""
+    """Return a number for the user of each of ``size`` ranks, from 0.
+
+    >>> number_users(["bob", "ann", "bob"], 3)
+    array([1, 0, 1])
+    """
     check_unmasked("users", users)
     labels = np.asarray(users)
     if labels.shape != (size,):
@@ -36,11 +46,18 @@ def number_users(users: npt.ArrayLike, size: int) -> IntArray:
 
 
 def relevant_and_position(
-    user: IntArray, ranks: IntArray, positions: npt.ArrayLike | None, full: bool
+    user: IntArray, ranks: IntArray, *, positions: npt.ArrayLike | None, full: bool
 ) -> tuple[IntArray, IntArray]:
     """Return how many targets the user of each target has, and its position among them, or 0.
 
-    ``positions`` are given, or follow from ranks in the ``full`` catalogue.
+    ``positions`` may be known. Otherwise they follow from ranks in the ``full`` catalogue. Sampled
+    ranks of several targets of a user do not tell, and the positions are 0.
+
+    >>> user, ranks = np.array([0, 0, 1]), np.array([30, 2, 8])
+    >>> relevant_and_position(user, ranks, positions=None, full=True)
+    (array([2, 2, 1]), array([2, 1, 1]))
+    >>> relevant_and_position(user, ranks, positions=None, full=False)
+    (array([2, 2, 1]), array([0, 0, 1]))
     """
     relevant: IntArray = np.bincount(user)[user].astype(np.int64)
     if positions is not None:

@@ -3,13 +3,15 @@
 A sample shows the share theta of better items with the standard error sqrt(theta (1 - theta)/n),
 which is constant along arcsin(sqrt(theta)). Sampled ranks that are closer than half a standard
 error are joined: n = 100 gives some 60 cells. Known ranks are cells of their own. Where samples of
-many sizes occur, neighbouring sizes have their cells in common, and a target is shared out among
-the cells of the ranks that it would have among fewer items (`in_smaller_sample`). Each stratum has
-a curve of its own (`Strata`).
+many sizes occur, neighbouring sizes have their cells in common, and a target is divided among the
+cells of the ranks that it would have among fewer items (`in_smaller_sample`). Each stratum has a
+curve of its own (`Strata`).
 
-All that variances need is quadratic in scores of cells: the sum over users of the products of
-what their targets add. ``user_products`` holds it for every two cells that a user has targets in,
-with a last row for the constant that centring subtracts.
+Variances of means are quadratic in the scores of cells. Let a user u add w(u, i) to the weight of
+cell i, and w(u, 0) to the number that the mean is taken over. With a score s(i) for each cell and
+minus the mean as s(0), the user adds sum_i s(i) w(u, i) to the deviation of the mean, times that
+number. The sum of its squares over users is the sum over pairs of cells of s(i) s(j) times the sum
+over users of w(u, i) w(u, j). ``user_products`` holds these sums; the cell 0 comes last.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import bdtr
 
 from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.counts import (
+    PAIR_KEYS,
     ItemCounts,
     PairCounts,
     RankCounts,
@@ -39,8 +43,10 @@ if TYPE_CHECKING:
 
 #: More targets do not change a curve, and their information is too large for floating point.
 _MAX_TARGETS = 1e9
-#: The first ranks have cells of their own; the width of further cells in standard errors.
-_FIRST_SINGLE, _SHARE_OF_STANDARD_ERROR = 10, 0.5
+#: The first ranks have cells of their own.
+_FIRST_SINGLE = 10
+#: The width of further cells, in standard errors.
+_SHARE_OF_STANDARD_ERROR = 0.5
 #: Cutoffs of the usual metrics, which get bins of their own.
 _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
 
@@ -49,17 +55,26 @@ _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
 class StratumCells:
     """Targets with one curve: P(cell | bin) and the share of each cell.
 
-    ``part`` is their share of all targets. ``sampled`` and ``first`` are the size of the sample and
-    the first rank of each cell. Cells of known ranks come first, with the size 0. Cells of a
-    group of sizes have the smallest of them, which ``group`` gives for each of the ``sizes``.
+    >>> counts = RankCounts.from_ranks([1, 1, 40, 800], items=1000, sampled=[99, 99, 99, 999])
+    >>> stratum = StratumCells.of(counts, part=1.0)
+    >>> seen = stratum.shares > 0                        # rank 800 is known, and comes first
+    >>> stratum.sampled[seen].tolist(), stratum.shares[seen].tolist()
+    ([0, 99, 99], [0.25, 0.5, 0.25])
     """
 
     grid: RankGrid
+    #: P(cell | bin): a row for each cell, a column for each bin of the grid.
     likelihood: FloatArray
+    #: The share of the targets in each cell.
     shares: FloatArray
+    #: The share of these targets among all.
     part: float
+    #: The size of the sample of each cell: 0 for known ranks, whose cells come first, and the
+    #: smallest size of its group for others.
     sampled: IntArray
+    #: The first rank of each cell.
     first: IntArray
+    #: The sizes of samples that occur, and the smallest size of the group of each.
     sizes: IntArray
     group: IntArray
     #: Whether the cells are printed numbers, which hold no single targets.
@@ -71,27 +86,35 @@ class StratumCells:
         sharpest = int(counts.sampled[~counts.full].max(initial=0))
         grid = RankGrid.coarse(counts.largest_catalogue, sampled=sharpest, cutoffs=_CUTOFFS)
         observed = Observed.prepare(counts, grid=grid)
-        known = observed.known_mass()[0]
-        bins = np.flatnonzero(known)
-        likelihood = [known.sum() * (bins[:, None] == np.arange(len(grid)))]
-        shares, sampled, first = [known[bins]], [np.zeros_like(bins)], [grid.low[bins]]
-        unknown = observed if counts.known.all() else observed.unknown_part()
-        sizes = np.array([] if counts.known.all() else unknown.sample_sizes, dtype=np.int64)
-        # Ranges of ranks have no rank in a smaller sample.
+        known_mass = observed.known_mass()[0]
+        known_share = known_mass.sum()
+        known_bins = np.flatnonzero(known_mass)
+        # A known rank lies in its bin for certain.
+        is_bin = known_bins[:, None] == np.arange(len(grid))
+        likelihood = [known_share * is_bin]
+        shares = [known_mass[known_bins]]
+        sampled = [np.zeros_like(known_bins)]
+        first = [grid.low[known_bins]]
+        unknown = observed
+        sizes = np.array([], dtype=np.int64)
+        if not counts.known.all():
+            unknown = observed.unknown_part()
+            sizes = np.array(unknown.sample_sizes, dtype=np.int64)
+        # Only single ranks have known probabilities in a smaller sample.
         single = bool((unknown.counts.low == unknown.counts.high).all())
         group = sample_groups(sizes) if single else sizes
         for smallest in np.unique(group).tolist():
             of_group = sizes[group == smallest]
             if len(of_group) == 1:
-                low, high = _condensed_ranges(*unknown.ranges(smallest), smallest + 1)
+                low, high = _condensed_ranges(*unknown.ranges(smallest), n=smallest + 1)
                 matrix, pooled = unknown.pool(smallest, low=low, high=high, grid=grid)
             else:
                 low, high = _usual_ranges(smallest + 1)
                 matrix, pooled = unknown.pool_sizes(of_group, low=low, high=high, grid=grid)
-            share = pooled[0] * (1.0 - known.sum())
+            shares_of_cells = pooled[0] * (1.0 - known_share)
             # P(cell and sample size | bin): the expected shares of all cells sum to one.
-            likelihood.append(matrix * share.sum())
-            shares.append(share)
+            likelihood.append(matrix * shares_of_cells.sum())
+            shares.append(shares_of_cells)
             sampled.append(np.full(len(low), smallest))
             first.append(low)
         return cls(
@@ -105,10 +128,11 @@ class StratumCells:
             group=group,
         )
 
-    def cell_shares(self, sampled: IntArray, ranks: IntArray, full: BoolArray) -> csr_array:
+    def cell_shares(self, sampled: IntArray, ranks: IntArray, *, full: BoolArray) -> csr_array:
         """Return which part of each target is in each cell (targets x cells).
 
-        ``full`` marks ranks among all candidates.
+        A target is wholly in one cell, unless its rank is taken among fewer items than were
+        sampled for it. ``full`` marks ranks among all candidates.
         """
         from scipy.sparse import coo_array, csr_array
 
@@ -117,23 +141,27 @@ class StratumCells:
             index = np.searchsorted(self.sizes, sampled).clip(max=len(self.sizes) - 1)
             smallest = np.where(full, 0, self.group[index])
         shape = (len(ranks), len(self.sampled))
-        found = csr_array(shape)
+        table = csr_array(shape)
         for size in np.unique(smallest).tolist():
-            here, cell = np.flatnonzero(smallest == size), np.flatnonzero(self.sampled == size)
-            if (sampled[here] == size).all() or size == 0:
-                # Nothing is known of a range of ranks among all candidates: the first cell will do.
-                cell = cell if len(cell) else np.zeros(1, dtype=np.int64)
-                index = np.searchsorted(self.first[cell], ranks[here], side="right") - 1
-                probabilities = np.ones(len(here))
-                row, column = here, cell[np.maximum(index, 0)]
+            targets = np.flatnonzero(smallest == size)
+            cells = np.flatnonzero(self.sampled == size)
+            if (sampled[targets] == size).all() or size == 0:
+                if not len(cells):
+                    # A range of ranks among all candidates has no cell: the first one will do.
+                    cells = np.zeros(1, dtype=np.int64)
+                index = np.searchsorted(self.first[cells], ranks[targets], side="right") - 1
+                probabilities = np.ones(len(targets))
+                row = targets
+                column = cells[np.maximum(index, 0)]
             else:
-                part = in_smaller_sample(
-                    sampled[here], ranks[here], smaller=size, starts=self.first[cell]
-                )
-                entries = part.tocoo()
-                probabilities, row, column = entries.data, here[entries.row], cell[entries.col]
-            found = found + csr_array(coo_array((probabilities, (row, column)), shape=shape))
-        return csr_array(found)
+                divided = in_smaller_sample(
+                    sampled[targets], ranks[targets], smaller=size, starts=self.first[cells]
+                ).tocoo()
+                probabilities = divided.data
+                row = targets[divided.row]
+                column = cells[divided.col]
+            table = table + csr_array(coo_array((probabilities, (row, column)), shape=shape))
+        return csr_array(table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,48 +184,52 @@ class CellProducts:
         return cls(entries.row.astype(np.int64), entries.col.astype(np.int64), total=entries.data)
 
     def transposed(self) -> CellProducts:
-        """Return the products of the second's cells with the first's."""
+        """Return the products with the second cell first."""
         return CellProducts(self.column, self.row, total=self.total)
 
     def between(self, first: FloatArray, second: FloatArray) -> float:
-        """Return the sum over users of products of two sums of scores, one score for each cell."""
+        """Return the sum over users of the product of two sums of scores.
+
+        ``first`` and ``second`` have a score for each cell. A user's sums weigh it by what the
+        user's targets add to the cell.
+        """
         return float((first[self.row] * self.total) @ second[self.column])
 
 
 @dataclass(frozen=True, eq=False)
 class SharedItems:
-    """The effect of each shared item: the change of the weight of cells without it (items x cells).
+    """What each shared item changes: the weights of cells with it, less those without it."""
 
-    ``noise`` (cells x cells) is the part of their squares that comes from each target's own noise:
-    the spread over users has it as well. ``left`` is the share of the catalogue not drawn.
-    ``covariance`` (cells x cells) is that of the cells' weights over draws of items.
-    """
-
+    #: The numbers of the items that beat any target.
     names: IntArray
+    #: The change of the weight of each cell by each of them (items x cells).
     effects: FloatArray
+    #: The part of the sum of their squares that comes from each target's own noise (cells x
+    #: cells). The spread over users has it as well.
     noise: FloatArray
+    #: How many items were drawn.
     drawn: int
+    #: The share of the catalogue that was not drawn.
     left: float
+    #: The covariance of the cells' weights over draws of items (cells x cells).
     covariance: FloatArray
 
     def covariance_with(self, other: SharedItems) -> FloatArray:
-        """Return the covariance of the weights of two models' cells, by the items of both."""
-        _, left, right = np.intersect1d(self.names, other.names, return_indices=True)
-        mine, theirs = (
-            each.effects - each.effects.sum(axis=0) / each.drawn for each in (self, other)
-        )
+        """Return the covariance of two models' weights of cells that comes from common items."""
+        _, my_rows, their_rows = np.intersect1d(self.names, other.names, return_indices=True)
+        mine = self.effects - self.effects.sum(axis=0) / self.drawn
+        theirs = other.effects - other.effects.sum(axis=0) / other.drawn
         factor = math.sqrt(self.left * other.left) * (1.0 - 1.0 / self.drawn)
-        return np.asarray(factor * mine[left].T @ theirs[right])
+        return np.asarray(factor * mine[my_rows].T @ theirs[their_rows])
 
     @property
     def weight_covariance(self) -> FloatArray:
         """Return the covariance of the cells' weights that comes from the draw of items.
 
         It is the jackknife over items (Efron and Stein 1981), less the part that the products of
-        users hold too; what is left of it may not be negative in any direction.
+        users hold too. The rest is kept from being negative in any direction.
         """
-        mean = self.effects.sum(axis=0) / self.drawn
-        squares = self.effects.T @ self.effects - self.drawn * np.outer(mean, mean)
+        squares = _squares_around_mean(self.effects, self.drawn)
         values, vectors = np.linalg.eigh(squares - self.noise)
         positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
         return np.asarray(self.left * (1.0 - 1.0 / self.drawn) * positive)
@@ -207,18 +239,30 @@ class SharedItems:
 class CondensedCells:
     """The condensed targets of one model.
 
-    ``weight`` is that of each cell, ``total`` their sum, ``norm`` what the mean of scores is taken
-    over (users, or targets). ``user_products`` is described above. ``independent`` is the number of
-    independent targets, ``users`` the effective number of users.
+    Here two users have the recalls 1/2 and 1 at rank 1: one has targets at the ranks 1 and 3. The
+    variance of the mean of two users is ((1/4)^2 + (1/4)^2) / 2^2, times 2 / (2 - 1).
+
+    >>> from unsample.metrics import parse
+    >>> counts = RankCounts.from_ranks([1, 3, 1], items=50, sampled=9, users=[7, 7, 8])
+    >>> cells = CondensedCells.of(counts.for_metric(parse("Recall@1")))
+    >>> is_first = (cells.strata[0].first == 1).astype(float)
+    >>> scores = cells.centred(is_first)
+    >>> round(cells.user_products.between(scores, scores) / cells.norm**2, 12)
+    0.0625
     """
 
     strata: tuple[StratumCells, ...]
     designs: Strata
+    #: The weight of each cell, and the sum of all.
     weight: FloatArray
     total: float
+    #: The number that means of scores are taken over: users, or targets.
     norm: float
+    #: The number of independent targets.
     independent: float
+    #: The effective number of users.
     users: float
+    #: The sums of products described at the top of this file.
     user_products: CellProducts
     weight_per_user: float = 1.0
     ceiling: float = math.inf
@@ -232,14 +276,17 @@ class CondensedCells:
     @classmethod
     def of(cls, counts: RankCounts) -> CondensedCells:
         """Condense the counts of a model."""
-        designs, total = Strata.of(counts), float(counts.weight.sum())
-        number = designs.of_cells(counts)
-        strata, weight = [], []
-        for each in range(designs.count):
-            some = counts.take(number == each)
-            part = float(some.weight.sum()) / total
-            strata.append(StratumCells.of(some, part))
-            weight.append(strata[-1].shares * part * total)
+        designs = Strata.of(counts)
+        total = float(counts.weight.sum())
+        stratum_of_cell = designs.of_cells(counts)
+        strata = []
+        weight = []
+        for number in range(designs.count):
+            of_stratum = counts.take(stratum_of_cell == number)
+            part = float(of_stratum.weight.sum()) / total
+            stratum = StratumCells.of(of_stratum, part)
+            strata.append(stratum)
+            weight.append(stratum.shares * part * total)
         users = total / counts.weight_per_user
         if counts.metric is None:
             users = float((counts.weight / counts.relevant).sum())
@@ -265,15 +312,15 @@ class CondensedCells:
     def usual_sample(self) -> float:
         """Return the geometric mean of the sizes of samples, without targets that are known."""
         sampled = np.concatenate([stratum.sampled for stratum in self.strata])
-        some = sampled > 0
-        total = float(self.weight[some].sum())
+        drawn = sampled > 0
+        total = float(self.weight[drawn].sum())
         if total <= 0.0:
             return 1.0
-        return float(np.exp(self.weight[some] @ np.log(sampled[some]) / total))
+        return float(np.exp(self.weight[drawn] @ np.log(sampled[drawn]) / total))
 
     @property
     def targets_in_cell(self) -> FloatArray:
-        """Return how many equal targets would give each cell's weight the variance that it has."""
+        """Return how many equally weighted targets would give each cell's weight its variance."""
         products = self.user_products
         same = products.row == products.column
         squares = np.zeros(len(self.weight) + 1)
@@ -281,10 +328,12 @@ class CondensedCells:
         return np.asarray(self.weight**2 / np.maximum(squares[:-1], 1e-300))
 
     def _products(self, counts: RankCounts) -> CellProducts:
+        """Return the sums over users of products of their targets' weights."""
         if counts.clusters is not None:
-            few = counts.users / max(counts.users - 1, 1)
+            # As n - 1 in the variance of a sample.
+            small_sample = counts.users / max(counts.users - 1, 1)
             products = self.crossed(self, counts.clusters)
-            return replace(products, total=few * products.total)
+            return replace(products, total=small_sample * products.total)
         keys = np.stack(
             [counts.sampled, counts.items, counts.high, counts.relevant, counts.position], axis=1
         )
@@ -293,49 +342,54 @@ class CondensedCells:
 
     def _items(self, counts: RankCounts) -> SharedItems | None:
         """Return the effect of each shared item; None where it is not known."""
-        shared, stratum = counts.shared, self.strata[0]
+        shared = counts.shared
         if shared is None or not shared.known:
             return None
-        own = stratum.sampled == shared.sampled
-        first = stratum.first[own]
+        stratum = self.strata[0]
+        of_sample = stratum.sampled == shared.sampled
+        first = stratum.first[of_sample]
         last = np.append(first[1:] - 1, shared.sampled + 1)
         ranks = np.arange(1, shared.sampled + 2)
-        # Scores of single ranks are interpolated between the cells around them.
-        between, probabilities = np.zeros((2, len(ranks), len(self.weight)))
-        for cell, unit in zip(np.flatnonzero(own), np.eye(len(first)), strict=True):
-            between[:, cell] = np.interp(ranks, (first + last) / 2.0, unit)
-        # A target is in a cell by a probability that changes smoothly with the items that beat it.
-        share = (ranks - 1.0)[:, None] / shared.sampled
-        probabilities[:, own] = np.diff(
-            bdtr(last - 1.0, shared.sampled, share), axis=1, prepend=0.0
-        )
-        names, effects, noise = self._moved(counts, shared, steps=np.diff(between, axis=0))
+        between = np.zeros((len(ranks), len(self.weight)))
+        between[:, of_sample] = _interpolated(ranks, (first + last) / 2.0)
+        smooth = np.zeros((len(ranks), len(self.weight)))
+        smooth[:, of_sample] = _smoothed(ranks, last, sampled=shared.sampled)
         left = 1.0
         if not counts.replacement:
             left = max(1.0 - shared.sampled / (counts.largest_catalogue - 1), 0.0)
-        _, smooth, own_noise = self._moved(counts, shared, steps=np.diff(probabilities, axis=0))
-        mean = smooth.sum(axis=0) / shared.sampled
-        squares = smooth.T @ smooth - shared.sampled * np.outer(mean, mean)
-        covariance = left * (1.0 - 1.0 / shared.sampled) * (squares - own_noise)
+        names, index = np.unique(shared.item, return_inverse=True)
+        steps = np.diff(between, axis=0)
+        smooth_steps = np.diff(smooth, axis=0)
+        smooth_effects = self._effects(shared, index, steps=smooth_steps)
+        squares = _squares_around_mean(smooth_effects, shared.sampled)
+        squares_of_items = squares - self._noise(counts, shared, steps=smooth_steps)
         return SharedItems(
             names=names,
-            effects=effects,
-            noise=noise,
+            effects=self._effects(shared, index, steps=steps),
+            noise=self._noise(counts, shared, steps=steps),
             drawn=shared.sampled,
             left=left,
-            covariance=covariance,
+            covariance=left * (1.0 - 1.0 / shared.sampled) * squares_of_items,
         )
 
-    def _moved(
-        self, counts: RankCounts, shared: ItemCounts, steps: FloatArray
-    ) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return the items, how each moves weight between cells, and the noise in the squares.
+    def _effects(
+        self, shared: ItemCounts, index: npt.NDArray[np.intp], *, steps: FloatArray
+    ) -> FloatArray:
+        """Return how much weight each item moves to each cell (items x cells).
 
-        ``steps`` (ranks x cells) are how a target moves that is one rank lower.
+        ``index`` is the item of each row of ``shared``. ``steps`` (ranks x cells) are how a target
+        moves between cells when its rank grows by one.
         """
-        names, index = np.unique(shared.item, return_inverse=True)
-        effects = np.zeros((len(names), len(self.weight)))
+        effects = np.zeros((int(index.max()) + 1, len(self.weight)))
         np.add.at(effects, index.reshape(-1), shared.count[:, None] * steps[shared.rank - 2])
+        return effects
+
+    def _noise(self, counts: RankCounts, shared: ItemCounts, *, steps: FloatArray) -> FloatArray:
+        """Return the part of squared effects that comes from targets' own noise (cells x cells).
+
+        Given its share of better items, a target of rank r is beaten by r - 1 of n items at random.
+        So the sum of squares around the mean is (r - 1)(n - r + 1)/n for this target alone.
+        """
         squares = counts.squared_weights
         if counts.clusters is not None:
             # Each target has noise of its own, whoever its user is.
@@ -343,7 +397,7 @@ class CondensedCells:
         beaten = counts.low - 1.0
         noise = squares * beaten * (shared.sampled - beaten) / shared.sampled
         rise = steps[np.maximum(counts.low - 2, 0)] * (counts.low > 1)[:, None]
-        return names, effects, (rise * noise[:, None]).T @ rise
+        return np.asarray((rise * noise[:, None]).T @ rise)
 
     def crossed(
         self,
@@ -352,92 +406,152 @@ class CondensedCells:
         *,
         groups: tuple[IntArray, IntArray] | None = None,
     ) -> CellProducts:
-        """Return the sums over users of products of the two models' targets.
+        """Return the sums over users of products of the two models' weights of cells.
 
-        With the group of each cell of both, products are those of groups; the last one is that of
-        the constant.
+        Let A have a row for each pair cell, and what one of its targets adds to each cell here; B
+        likewise for the other model. With the numbers of pairs P these are A'PB.
+
+        ``groups`` are the numbers of a group for each cell of both models. Weights are then summed
+        by group. The constant comes last, as a group of its own.
         """
         from scipy.sparse import coo_array, csr_array
 
         mine, left = np.unique(pairs.left, return_inverse=True)
         theirs, right = np.unique(pairs.right, return_inverse=True)
-        cells = left.reshape(-1), right.reshape(-1)
-        shape = (len(mine), len(theirs))
-        together = csr_array(coo_array((pairs.count.astype(np.float64), cells), shape=shape))
-        first, second = self._of_pairs(pairs.keys[mine]), other._of_pairs(pairs.keys[theirs])
+        numbers = pairs.count.astype(np.float64)
+        cells = (left.reshape(-1), right.reshape(-1))
+        together = csr_array(coo_array((numbers, cells), shape=(len(mine), len(theirs))))
+        first = self._of_pairs(pairs.keys[mine])
+        second = other._of_pairs(pairs.keys[theirs])
         if groups is not None:
-            first, second = (
-                _summed(each, group) for each, group in zip((first, second), groups, strict=True)
-            )
+            my_groups, their_groups = groups
+            first = _summed(first, my_groups)
+            second = _summed(second, their_groups)
         return CellProducts.of(csr_array(first.T @ together @ second))
 
     def _of_pairs(self, keys: IntArray) -> csr_array:
         """Return the weights that a target in each pair cell adds, as `_added` does."""
+        relevant = keys[:, PAIR_KEYS.index("relevant")]
+        position = keys[:, PAIR_KEYS.index("position")]
         shares = np.ones(len(keys))
         if self.metric is not None:
-            shares = self.metric.shares(keys[:, 3], keys[:, 4])
-        return self._added(keys, shares, constant=1.0 / keys[:, 3])
+            shares = self.metric.shares(relevant, position)
+        return self._added(keys, shares, constant=1.0 / relevant)
 
-    def _added(self, keys: IntArray, shares: FloatArray, constant: FloatArray) -> csr_array:
-        """Return the weights that targets add to cells, and in a last column to the constant.
+    def _added(self, keys: IntArray, shares: FloatArray, *, constant: FloatArray) -> csr_array:
+        """Return the weights that targets add to cells (targets x cells), and to the constant.
 
-        ``keys`` are pair cells (sampled, items, rank, relevant, position), and ``shares`` the
-        sum over cells that a target of each adds.
+        ``keys`` are pair cells (`PAIR_KEYS`). A target of each adds its ``shares`` to the cells in
+        all, and ``constant`` to the last column.
         """
         from scipy.sparse import coo_array, csr_array
 
-        sampled, items, ranks = keys[:, 0], keys[:, 1], keys[:, 2]
+        sampled, items, ranks = keys.T[:3]
         full = (sampled == items - 1) & self.tells_full
         number = self.designs.of_designs(sampled, items, full=full)
         shape = (len(keys), len(self.weight) + 1)
-        last = np.full(len(keys), len(self.weight))
-        added = csr_array(coo_array((constant, (np.arange(len(keys)), last)), shape=shape))
-        start = 0
-        for each, stratum in enumerate(self.strata):
-            here = np.flatnonzero(number == each)
-            part = stratum.cell_shares(sampled[here], ranks[here], full=full[here]).tocoo()
-            values, rows = part.data * shares[here][part.row], here[part.row]
-            added = added + csr_array(coo_array((values, (rows, start + part.col)), shape=shape))
-            start += len(stratum.shares)
+        last_column = np.full(len(keys), len(self.weight))
+        every_row = np.arange(len(keys))
+        added = csr_array(coo_array((constant, (every_row, last_column)), shape=shape))
+        first_column = 0
+        for stratum_number, stratum in enumerate(self.strata):
+            here = np.flatnonzero(number == stratum_number)
+            parts = stratum.cell_shares(sampled[here], ranks[here], full=full[here]).tocoo()
+            values = parts.data * shares[here][parts.row]
+            places = (here[parts.row], first_column + parts.col)
+            added = added + csr_array(coo_array((values, places), shape=shape))
+            first_column += len(stratum.shares)
         return csr_array(added)
 
     def centred(self, scores: FloatArray) -> FloatArray:
-        """Return scores of cells, and as a last one what centring subtracts."""
+        """Return scores of cells, and last minus their mean: the score of the constant."""
         return np.append(scores, -(scores @ self.weight) / self.norm)
 
 
+def _interpolated(ranks: IntArray, middles: FloatArray) -> FloatArray:
+    """Return the parts of a target that lie in the cells around its rank (ranks x cells).
+
+    >>> _interpolated(np.array([1, 2, 3]), np.array([1.0, 3.0])).tolist()
+    [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
+    """
+    units = np.eye(len(middles))
+    return np.stack([np.interp(ranks, middles, unit) for unit in units], axis=1)
+
+
+def _smoothed(ranks: IntArray, last: IntArray, *, sampled: int) -> FloatArray:
+    """Return the probability of each cell in another sample, at the sampled share of better items.
+
+    It changes smoothly with the number of items that beat a target (ranks x cells).
+
+    >>> _smoothed(np.array([1, 2, 3]), np.array([1, 3]), sampled=2).tolist()
+    [[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]]
+    """
+    share = (ranks - 1.0)[:, None] / sampled
+    return np.asarray(np.diff(bdtr(last - 1.0, sampled, share), axis=1, prepend=0.0))
+
+
+def _squares_around_mean(effects: FloatArray, drawn: int) -> FloatArray:
+    """Return the sums of products of effects around their mean, over all ``drawn`` items.
+
+    Items without a row have no effect. Of three items here one has an effect of 3: the mean is 1,
+    and 2^2 + 1^2 + 1^2 = 6.
+
+    >>> _squares_around_mean(np.array([[3.0]]), 3).tolist()
+    [[6.0]]
+    """
+    mean = effects.sum(axis=0) / drawn
+    return np.asarray(effects.T @ effects - drawn * np.outer(mean, mean))
+
+
 def _summed(added: csr_array, group: IntArray) -> csr_array:
-    """Return what targets add to groups of cells, and in a last column to the constant."""
+    """Return what targets add to groups of cells, and in a last column to the constant.
+
+    >>> from scipy.sparse import csr_array
+    >>> added = csr_array(np.array([[0.5, 0.3, 0.2, 1.0]]))
+    >>> _summed(added, np.array([0, 1, 1])).toarray().tolist()
+    [[0.5, 0.5, 1.0]]
+    """
     from scipy.sparse import coo_array, csr_array
 
     number = np.append(group, group.max() + 1)
-    places = np.arange(len(number)), number
-    which = coo_array((np.ones(len(number)), places), shape=(len(number), int(number[-1]) + 1))
-    return csr_array(added @ csr_array(which))
+    places = (np.arange(len(number)), number)
+    shape = (len(number), int(number[-1]) + 1)
+    in_group = csr_array(coo_array((np.ones(len(number)), places), shape=shape))
+    return csr_array(added @ in_group)
 
 
 def _product(first: csr_array, weights: FloatArray, second: csr_array) -> csr_array:
-    """Return the weighted sum of the products of weights that targets add (cells x cells)."""
+    """Return the weighted sum over targets of products of what they add (cells x cells)."""
     from scipy.sparse import csr_array
 
     return csr_array(first.T @ second.multiply(weights[:, None]))
 
 
 def _condensed_ranges(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Return ranges that cover 1..n: half a standard error wide, or as they came, gaps filled."""
-    if (low < high).any():
-        # A target could have had any of the other ranks as well.
-        gap_low = np.concatenate([[1], np.maximum.accumulate(high) + 1])
-        gap_high = np.concatenate([low - 1, [n]])
-        gaps = gap_low <= gap_high
-        starts = np.concatenate([low, gap_low[gaps]])
-        order = np.argsort(starts, kind="stable")
-        return starts[order], np.concatenate([high, gap_high[gaps]])[order]
-    return _usual_ranges(n)
+    """Return ranges that cover 1..n: the usual ones, or observed ranges with gaps filled.
+
+    >>> _condensed_ranges(np.array([1, 8]), np.array([5, 10]), n=20)
+    (array([ 1,  6,  8, 11]), array([ 5,  7, 10, 20]))
+    """
+    if (low == high).all():
+        return _usual_ranges(n)
+    # A target could have had any of the other ranks as well.
+    gap_low = np.concatenate([[1], np.maximum.accumulate(high) + 1])
+    gap_high = np.concatenate([low - 1, [n]])
+    gaps = gap_low <= gap_high
+    starts = np.concatenate([low, gap_low[gaps]])
+    ends = np.concatenate([high, gap_high[gaps]])
+    order = np.argsort(starts, kind="stable")
+    return starts[order], ends[order]
 
 
 def _usual_ranges(n: int) -> tuple[IntArray, IntArray]:
-    """Return ranges that cover 1..n, half a standard error wide, the first ranks alone."""
+    """Return ranges that cover 1..n, half a standard error wide, the first ranks alone.
+
+    >>> first, last = _usual_ranges(100)
+    >>> len(first), first[9:13].tolist(), last[9:13].tolist()
+    (56, [10, 11, 12, 14], [10, 11, 13, 15])
+    """
     angle = np.arange(0.0, math.pi / 2, _SHARE_OF_STANDARD_ERROR * 0.5 / math.sqrt(n))
     starts = np.floor(n * np.sin(angle) ** 2).astype(np.int64) + 1
     starts = np.union1d(np.arange(1, min(_FIRST_SINGLE, n) + 1), starts[starts <= n])
