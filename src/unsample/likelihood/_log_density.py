@@ -22,8 +22,10 @@ from unsample._checks import FloatArray
 from unsample.likelihood._certificates import Certificate, Status
 
 _TINY = 1e-300
-#: Promised gains in log posterior: below the first the fit is done, above the second it has failed.
-_DONE, _FAILED = 1e-9, 1e-5
+#: The fit is done where one more step promises less gain in log posterior than this.
+_DONE = 1e-9
+#: It has failed where more gain than this is promised, and cannot be had.
+_FAILED = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,21 +44,40 @@ class LogDensityFit:
 
 @dataclass(frozen=True, eq=False)
 class LogDensity:
-    """The problem above."""
+    """The problem above.
 
+    Of 100 targets half lie in each of two cells, which show two bins without error. The base
+    measure is 4 : 1, and one shape tilts it. The best tilt evens the bins: e^-1.33 times 4 is near
+    1, and the prior keeps it from being equal.
+
+    >>> problem = LogDensity(
+    ...     likelihood=np.eye(2),
+    ...     shares=np.array([0.5, 0.5]),
+    ...     targets=100.0,
+    ...     shapes=np.array([[1.0], [0.0]]),
+    ...     log_base=np.log([0.8, 0.2]),
+    ... )
+    >>> fit = problem.fit()
+    >>> fit.coefficients.round(2).tolist(), fit.weights.round(2).tolist()
+    ([-1.33], [0.51, 0.49])
+    """
+
+    #: A, P(cell | bin), and p, the share of each cell.
     likelihood: FloatArray
     shares: FloatArray
+    #: M, the number of targets.
     targets: float
+    #: X (bins x shapes), and log w.
     shapes: FloatArray
     log_base: FloatArray
 
     def fit(self, *, start: FloatArray | None = None, max_iterations: int = 100) -> LogDensityFit:
         """Solve it, from coefficients of zero or from a point that may be near."""
-        at: FloatArray = np.zeros(self.shapes.shape[1]) if start is None else start
-        weights, value = self.value(at)
+        coefficients: FloatArray = np.zeros(self.shapes.shape[1]) if start is None else start
+        weights, value = self.value(coefficients)
         iterations = 0
         while True:
-            gradient = self.gradient(at, weights)
+            gradient = self.gradient(coefficients, weights)
             fisher, observed = self.information(weights)
             # The observed information gives Newton's quadratic convergence near a maximum;
             # Fisher's always points upwards.
@@ -65,10 +86,10 @@ class LogDensity:
             promise = float(gradient @ move)
             if promise <= _DONE or iterations == max_iterations:
                 break
-            reached = self._climbed(at, move, value=value, promise=promise)
+            reached = self._climbed(coefficients, move, value=value, promise=promise)
             if reached is None:
                 break
-            at, weights, value = reached
+            coefficients, weights, value = reached
             iterations += 1
         certificate = Certificate(
             status=Status.OPTIMAL if promise <= _FAILED else Status.NOT_CONVERGED,
@@ -78,7 +99,7 @@ class LogDensity:
         )
         evidence = value - 0.5 * float(np.linalg.slogdet(fisher)[1])
         return LogDensityFit(
-            coefficients=at,
+            coefficients=coefficients,
             weights=weights,
             information=fisher,
             log_evidence=evidence,
@@ -86,14 +107,18 @@ class LogDensity:
         )
 
     def _climbed(
-        self, start: FloatArray, move: FloatArray, value: float, promise: float
+        self, start: FloatArray, move: FloatArray, *, value: float, promise: float
     ) -> tuple[FloatArray, FloatArray, float] | None:
-        """Return where the largest step of 1, 1/2, 1/4, ... that gains its due leads, if any."""
+        """Return coefficients, weights and value after the largest step that gains enough.
+
+        Steps are 1, 1/2, 1/4, ... of the move. Enough is a small part of the promised gain. None
+        if no step gains it.
+        """
         for step in 0.5 ** np.arange(40):
-            at = start + step * move
-            weights, reached = self.value(at)
+            coefficients = start + step * move
+            weights, reached = self.value(coefficients)
             if reached >= value + 1e-4 * step * promise - 1e-13 * abs(value):
-                return at, weights, reached
+                return coefficients, weights, reached
         return None
 
     def value(self, coefficients: FloatArray) -> tuple[FloatArray, float]:

@@ -20,9 +20,6 @@ from unsample.errors import DesignError, InputError, RankError
 from unsample.metrics import Metric
 from unsample.sampling import RankGrid, SamplingModel, bin_weights, few_sizes
 
-#: Whether items that a user had seen in training were left out of the candidates (the usual
-#: protocol), or kept among them (that of Jin et al., AAAI 2021).
-
 #: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
 #: into subnormal numbers, which processors handle ten times more slowly.
 _NEGLIGIBLE = 1e-70
@@ -38,6 +35,11 @@ class Observed:
     """Counts, the weights of a batch of histograms over their cells, and the rank grid.
 
     ``shares`` has one row for each histogram, over the cells of ``counts``, and rows sum to one.
+
+    >>> counts = RankCounts.from_ranks([1, 1, 3], items=1000, sampled=9)
+    >>> observed = Observed.prepare(counts, cutoffs=[10])
+    >>> observed.shares.round(3).tolist(), observed.likelihood.shape == (2, len(observed.grid))
+    ([[0.667, 0.333]], True)
     """
 
     counts: RankCounts
@@ -99,11 +101,13 @@ class Observed:
         matrix[matrix < _NEGLIGIBLE] = 0.0
         impossible = ~matrix.any(axis=1) & self.shares.any(axis=0)
         if impossible.any():
-            where, counts = int(np.argmax(impossible)), self.counts
+            cell = int(np.argmax(impossible))
+            rank = self.counts.low[cell]
+            sampled = self.counts.sampled[cell]
+            items = self.counts.largest[cell]
             raise RankError(
-                f"ranks must be possible under the design, got {counts.low[where]} among "
-                f"{counts.sampled[where] + 1} where {counts.sampled[where]} of "
-                f"{counts.largest[where]} items are sampled: no global rank gives it; check items, "
+                f"ranks must be possible under the design, got {rank} among {sampled + 1} where "
+                f"{sampled} of {items} items are sampled: no global rank gives it; check items, "
                 "sampled and replacement"
             )
         return matrix
@@ -112,11 +116,13 @@ class Observed:
         """Return the same batch without the targets whose rank is known, shares rescaled."""
         if not self.known.any():
             return self
-        kept = ~self.known
-        left = self.shares[:, kept].sum(axis=1, keepdims=True)
+        unknown = ~self.known
+        shares = self.shares[:, unknown]
+        total = shares.sum(axis=1, keepdims=True)
         # If all of a histogram is known, nothing is left: any shares will do, with weight zero.
-        shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, _TINY), 1 / kept.sum())
-        return replace(self, counts=self.counts.take(kept), shares=shares)
+        equal = 1 / unknown.sum()
+        rescaled = np.where(total > 0, shares / np.maximum(total, _TINY), equal)
+        return replace(self, counts=self.counts.take(unknown), shares=rescaled)
 
     def known_mass(self) -> FloatArray:
         """Return, for each histogram, the share of known ranks in each bin."""
@@ -129,7 +135,9 @@ class Observed:
         """Return w(R) of the cells of known rank (cells x metrics), and zero for the others."""
         weights = np.zeros((len(self.counts), len(metrics)))
         for cells in self.designs:
-            for column, metric in enumerate(metrics if cells.design.full else ()):
+            if not cells.design.full:
+                continue
+            for column, metric in enumerate(metrics):
                 weights[cells.columns, column] = metric.weights(cells.low, cells.design.items)
         return np.where(self.known[:, None], weights, 0.0)
 
@@ -161,49 +169,52 @@ class Observed:
     def ranges(self, sampled: int) -> tuple[IntArray, IntArray]:
         """Return the ranges of sampled ranks that occur at one sample size, each once, sorted."""
         chosen = self.counts.sampled == sampled
-        found = np.stack([self.counts.low[chosen], self.counts.high[chosen]])
-        low, high = np.unique(found, axis=1)
+        ranges = np.stack([self.counts.low[chosen], self.counts.high[chosen]])
+        low, high = np.unique(ranges, axis=1)
         return low, high
 
     def pool(
-        self, sampled: int, low: IntArray, high: IntArray, grid: RankGrid
+        self, sampled: int, *, low: IntArray, high: IntArray, grid: RankGrid
     ) -> tuple[FloatArray, FloatArray]:
-        """Pool the targets of one sample size in ranges, each of their cells inside one range.
+        """Pool the targets of one sample size in ranges of ranks; no cell is in two ranges.
 
-        Returns P(range | bin), averaged over the catalogues of the targets, and the share of each
-        range (a row for each histogram of the batch).
+        Returns P(range | bin), averaged over the catalogues of the targets (ranges x bins), and the
+        share of each range (histograms x ranges).
+
+        >>> counts = RankCounts.from_ranks([1, 1, 3, 8], items=1000, sampled=9)
+        >>> observed = Observed.prepare(counts)
+        >>> low, high = np.array([1, 3]), np.array([2, 10])
+        >>> matrix, shares = observed.pool(9, low=low, high=high, grid=observed.grid)
+        >>> shares.tolist(), matrix.sum(axis=0).min().round(6)
+        ([[0.5, 0.5]], np.float64(1.0))
         """
         members = [cells for cells in self.designs if cells.design.sampled == sampled]
         shares = np.zeros((len(self.shares), len(low)))
         for cells in members:
-            np.add.at(
-                shares.T, _range_of_cells(low, high, cells=cells), self.shares[:, cells.columns].T
-            )
-        return self._expected_in(
-            self.counts.sampled == sampled, sampled, low=low, high=high, grid=grid
-        ), shares
+            ranges = _range_of_cells(low, high, cells=cells)
+            np.add.at(shares.T, ranges, self.shares[:, cells.columns].T)
+        chosen = self.counts.sampled == sampled
+        return self._expected_in(chosen, sampled, low=low, high=high, grid=grid), shares
 
     def pool_sizes(
-        self, sizes: IntArray, low: IntArray, high: IntArray, grid: RankGrid
+        self, sizes: IntArray, *, low: IntArray, high: IntArray, grid: RankGrid
     ) -> tuple[FloatArray, FloatArray]:
         """Pool the targets of several sample sizes as if only the smallest number were sampled.
 
-        Returns what `pool` does; the ranges cover all ranks of the smallest sample.
+        The ranges cover all ranks of the smallest sample. Returns the same two as `pool`.
         """
-        counts, smallest = self.counts, int(sizes.min())
-        chosen = np.isin(counts.sampled, sizes)
+        smallest = int(sizes.min())
+        chosen = np.isin(self.counts.sampled, sizes)
         probabilities = in_smaller_sample(
-            counts.sampled[chosen], counts.low[chosen], smaller=smallest, starts=low
+            self.counts.sampled[chosen], self.counts.low[chosen], smaller=smallest, starts=low
         )
-        shares = self.shares[:, chosen] @ probabilities
-        return self._expected_in(chosen, smallest, low=low, high=high, grid=grid), np.asarray(
-            shares
-        )
+        shares = np.asarray(self.shares[:, chosen] @ probabilities)
+        return self._expected_in(chosen, smallest, low=low, high=high, grid=grid), shares
 
     def _expected_in(
-        self, chosen: BoolArray, sampled: int, low: IntArray, high: IntArray, grid: RankGrid
+        self, chosen: BoolArray, sampled: int, *, low: IntArray, high: IntArray, grid: RankGrid
     ) -> FloatArray:
-        """Return P(range | bin) in a sample of this size, over the catalogues of some cells."""
+        """Return P(range | bin) in a sample of this size, averaged over the chosen cells."""
         sizes, index = np.unique(self.counts.items[chosen], return_inverse=True)
         weights = np.bincount(index.reshape(-1), self.counts.weight[chosen])
         matrix = _mean_expected(
@@ -230,12 +241,23 @@ def check_system(method: str, ranks: int) -> None:
 def over_catalogues(
     metric: Metric, counts: RankCounts, weights: Callable[[int], FloatArray]
 ) -> FloatArray:
-    """Return the metric's ``weights`` in a catalogue, averaged over sizes if they depend on it."""
+    """Return the metric's ``weights``, averaged over catalogues if they depend on their size.
+
+    The AUC of rank 2 is 8/9 among 10 items and 98/99 among 100.
+
+    >>> from unsample.metrics import parse
+    >>> counts = RankCounts.from_ranks([1, 1], items=[10, 100], sampled=5)
+    >>> metric = parse("AUC")
+    >>> mean = over_catalogues(metric, counts, lambda size: metric.weights([2], size))
+    >>> mean.round(4)                                                # (0.8889 + 0.9899) / 2
+    array([0.9394])
+    """
     if not metric.family.uses_items:
         return weights(counts.largest_catalogue)
-    sizes, where = np.unique(counts.items, return_inverse=True)
-    shares = np.bincount(where.reshape(-1), counts.weight)
-    return np.asarray(np.average([weights(int(size)) for size in sizes], axis=0, weights=shares))
+    sizes, index = np.unique(counts.items, return_inverse=True)
+    targets = np.bincount(index.reshape(-1), counts.weight)
+    by_size = [weights(int(size)) for size in sizes]
+    return np.asarray(np.average(by_size, axis=0, weights=targets))
 
 
 def _sharpest_sample(counts: RankCounts) -> int:
@@ -243,9 +265,14 @@ def _sharpest_sample(counts: RankCounts) -> int:
 
     Without replacement the variance is multiplied by the share of items not sampled. Known ranks
     need no grid.
+
+    >>> counts = RankCounts.from_ranks([1], items=101, sampled=50, replacement=False)
+    >>> _sharpest_sample(counts)                                     # half of 100 are sampled
+    100
     """
-    partly = ~counts.full
-    sampled, others = counts.sampled[partly], counts.items[partly] - 1
+    drawn = ~counts.full
+    sampled = counts.sampled[drawn]
+    others = counts.items[drawn] - 1
     left = np.ones(len(sampled)) if counts.replacement else (others - sampled) / others
     return int((sampled / left).max(initial=0))
 
@@ -264,24 +291,27 @@ def _range_of_cells(low: IntArray, high: IntArray, cells: DesignCells) -> IntArr
     """Return the range that holds each cell; where ranges overlap, the one that equals the cell."""
     if (low[1:] > high[:-1]).all():
         return np.searchsorted(low, cells.low, side="right") - 1
-    keys = {key: at for at, key in enumerate(zip(low.tolist(), high.tolist(), strict=True))}
-    return np.array([keys[k] for k in zip(cells.low.tolist(), cells.high.tolist(), strict=True)])
+    ranges = zip(low.tolist(), high.tolist(), strict=True)
+    number = {ends: index for index, ends in enumerate(ranges)}
+    ranges_of_cells = zip(cells.low.tolist(), cells.high.tolist(), strict=True)
+    return np.array([number[ends] for ends in ranges_of_cells])
 
 
 def _mean_expected(
     design: SamplingModel,
     sizes: IntArray,
+    *,
     parts: FloatArray,
     low: IntArray,
     high: IntArray,
     grid: RankGrid,
 ) -> FloatArray:
-    """Return the mean of `_expected` over catalogues of several sizes."""
+    """Return the mean of `_expected` over catalogues of several sizes; ``parts`` sum to one."""
     left = 1.0 if design.replacement else 1.0 - design.sampled / (sizes.min() - 1.0)
     sharpness = design.sampled / left if left > 0.0 else math.inf
-    found, weights = few_sizes(sizes, parts, sharpness=sharpness)
+    nodes, weights = few_sizes(sizes, parts, sharpness=sharpness)
     matrix = np.zeros((len(low), len(grid)))
-    for size, weight in zip(found.tolist(), weights, strict=True):
+    for size, weight in zip(nodes.tolist(), weights, strict=True):
         matrix += weight * _expected(replace(design, items=size), low=low, high=high, grid=grid)
     return matrix
 
