@@ -1,18 +1,21 @@
 """The error of a mean over users of whom some were drawn at random to be ranked in full.
 
-For a user who was not drawn, a smallest and a largest value are known. Only the loss is estimated,
-the largest value minus the true one: its mean over a stratum is that of the users drawn from it
-(the difference estimator of survey sampling). The error comes from drawing alone, for any P(R).
+For a user who was not drawn, a smallest and a largest value are known. The loss of a user is the
+largest value minus the true one. Only losses are estimated: the mean loss in a stratum is taken
+from the users drawn from it (the difference estimator of survey sampling). The error comes from
+drawing alone, for any P(R).
 
 **No false certainty.** Where all drawn users of a stratum are alike, its variance seems to be zero.
-So one more user is assumed, with the largest loss. Limits are those of a share of as many outcomes
-as would have the variance (Korn and Graubard 1998), and stay within the possible values. With fewer
-than ten users drawn no variance is trusted: each counts as one outcome of all or nothing.
+So one more user is assumed, with the largest loss. The variance is turned into the number of
+outcomes of all or nothing that would have it, and the limits of a share of so many outcomes are
+taken (Korn and Graubard 1998). They stay within the possible values. With fewer than ten users
+drawn no variance is trusted: each counts as one outcome.
 
-**Two models, one draw.** ``totals`` give every user a number: the expected value, less the
-unexpected loss of a drawn user, times the number of users that this user stands for. Their mean is
-the estimate, and they vary between users as it varies between draws and between sets of users. So
-the error of a difference is that of the mean of the users' differences.
+**Two models, one draw.** ``totals`` has a number for every user: the expected value and, for a
+drawn user, minus the unexpected part of the loss, times the number of users that this user stands
+for. The mean of these numbers is the estimate. They vary between users as the estimate varies
+between draws and between sets of users. So the error of a difference between two models is the
+error of the mean of the users' differences.
 """
 
 from __future__ import annotations
@@ -34,11 +37,23 @@ FEW_DRAWN = 10
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Users of whom some were drawn: weights, strata, and whose value is known."""
+    """Users of whom some were drawn: weights, strata, and whose value is known.
+
+    User 0 was known without a draw. Users 1 to 3 are a stratum, from which user 1 was drawn.
+
+    >>> drawn = Drawn(
+    ...     weights=np.ones(4),
+    ...     stratum=np.array([0, 1, 1, 1]),
+    ...     counted=np.array([False, True, False, False]),
+    ...     known=np.array([True, True, False, False]),
+    ... )
+    >>> drawn.open_strata, drawn.users
+    ([1], 1)
+    """
 
     #: How much each user counts.
     weights: FloatArray
-    #: The stratum of each user, from 1; 0 for those whose value was known without a draw.
+    #: The stratum of each user, from 1; 0 where the value was known without a draw.
     stratum: IntArray
     #: Whether a user was drawn to stand for the stratum.
     counted: BoolArray
@@ -47,7 +62,7 @@ class Drawn:
 
     @property
     def open_strata(self) -> list[int]:
-        """Return the strata in which not everything is known."""
+        """Return the strata in which some value is not known."""
         return np.unique(self.stratum[~self.known]).tolist()  # type: ignore[no-any-return]
 
     @property
@@ -58,35 +73,60 @@ class Drawn:
 
 @dataclass(frozen=True)
 class DrawnMean:
-    """The mean of these users, of whom some were drawn: over other draws from them."""
+    """The mean over these users, and its error: how it would vary between draws from them."""
 
-    #: The mean if nobody loses anything, the largest loss, and the estimated share of it that is
-    #: lost: the value is ``best - loss_share * range``.
+    #: The mean if nobody loses anything, and the largest possible loss.
     best: float
     range: float
+    #: Which share of this is lost, as estimated: the value is ``best - loss_share * range``.
     loss_share: float
     #: The standard error, and its degrees of freedom.
     error: float
     df: float
-    #: How many users were drawn that stand for others, and the number of outcomes of all or nothing
-    #: that they count as where none of them lost anything.
+    #: How many users were drawn that stand for others.
     drawn: int
+    #: As how many outcomes of all or nothing they count where none of them lost anything.
     outcomes_without_loss: float
     #: The largest value that a user could have.
     max_value: float
 
     @classmethod
     def of(
-        cls, strata: Sequence[UserStratum], sure: float, weight: float, drawn: int, metric: Metric
+        cls,
+        strata: Sequence[UserStratum],
+        sure: float,
+        weight: float,
+        drawn: int,
+        metric: Metric,
     ) -> DrawnMean:
-        """Return the mean of ``sure`` (the total of known values) and strata, over a ``weight``."""
-        best = sure + sum(part.best for part in strata)
-        range_ = sum(part.range for part in strata)
+        """Return the mean over strata, and over users whose values are known without a draw.
+
+        ``sure`` is the total of these known values, and ``weight`` the weight of all users.
+
+        A stratum of ten users could add 10 and lose all of it. Two users were drawn, who lost half
+        of it: the mean is 1/2. The variance of the total is 8 by the draw and 4 by the assumed
+        user, and the standard error of the mean is sqrt(12) / 10.
+
+        >>> from unsample.metrics import parse
+        >>> stratum = UserStratum(
+        ...     best=10.0, range=10.0, loss=5.0, drawn_variance=8.0, assumed_variance=4.0, df=1
+        ... )
+        >>> mean = DrawnMean.of([stratum], sure=0.0, weight=10.0, drawn=2, metric=parse("HR@10"))
+        >>> mean.value, round(mean.error, 4), mean.df
+        (0.5, 0.3464, 1.0)
+        """
+        best = sure + sum(stratum.best for stratum in strata)
+        range_ = sum(stratum.range for stratum in strata)
         # Few users may stand for a loss beyond the range: the mean stays within what is certain.
-        loss = min(max(sum(part.loss for part in strata), 0.0), range_)
-        drawn_variance = sum(part.drawn_variance for part in strata)
-        assumed_variance = sum(part.assumed_variance for part in strata)
-        squares = sum(part.drawn_variance**2 / part.df for part in strata)
+        loss = min(max(sum(stratum.loss for stratum in strata), 0.0), range_)
+        drawn_variance = sum(stratum.drawn_variance for stratum in strata)
+        assumed_variance = sum(stratum.assumed_variance for stratum in strata)
+        # Degrees of freedom of a sum of variances (Satterthwaite 1946).
+        squares = sum(stratum.drawn_variance**2 / stratum.df for stratum in strata)
+        outcomes_without_loss = math.inf
+        if assumed_variance * drawn > 0:
+            # Without any loss among the drawn users, the assumed user is all of the variance.
+            outcomes_without_loss = range_**2 / (drawn * assumed_variance)
         return cls(
             best=best / weight,
             range=range_ / weight,
@@ -94,10 +134,7 @@ class DrawnMean:
             error=math.sqrt(drawn_variance + assumed_variance) / weight,
             df=drawn_variance**2 / squares if squares > 0 else float(max(drawn - 1, 1)),
             drawn=drawn,
-            # Without any loss among those drawn, the assumed user is all of the variance.
-            outcomes_without_loss=(
-                range_**2 / (drawn * assumed_variance) if assumed_variance * drawn > 0 else math.inf
-            ),
+            outcomes_without_loss=outcomes_without_loss,
             max_value=max_user_value(metric),
         )
 
@@ -108,16 +145,18 @@ class DrawnMean:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return limits of the mean."""
-        level, value = check_level(level), self.value
+        level = check_level(level)
+        value = self.value
         if self.range <= 0.0 or self.error <= 0.0:
             return value, value
         if not self.drawn:
             return self.best - self.range, min(self.best, self.max_value)
-        low, high = _limits_of_share(
+        least_lost, most_lost = _limits_of_share(
             self.loss_share, self._outcomes(level), part=(1.0 - level) / 2.0
         )
-        ends = self.best - self.range * high, self.best - self.range * low
-        return min(ends[0], value), max(min(ends[1], self.max_value), value)
+        low = self.best - self.range * most_lost
+        high = min(self.best - self.range * least_lost, self.max_value)
+        return min(low, value), max(high, value)
 
     def half_width(self, level: float) -> float:
         """Return half the width of the interval, relative to the value."""
@@ -125,10 +164,13 @@ class DrawnMean:
         return (high - low) / 2.0 / max(abs(self.value), 1e-300)
 
     def _outcomes(self, level: float) -> float:
-        """Return the number of outcomes of all or nothing that would have the variance."""
-        # The assumed user is on both sides of the ratio.
-        square = self.loss_share * (1.0 - self.loss_share) + 1.0 / self.drawn
-        outcomes = square * (self.range / self.error) ** 2
+        """Return the number of outcomes of all or nothing that would have the variance.
+
+        A share s of M outcomes has the variance s (1 - s) / M. The estimated one is larger by the
+        assumed user, who is one of the drawn users: this adds to s (1 - s) as well.
+        """
+        variance_of_outcome = self.loss_share * (1.0 - self.loss_share) + 1.0 / self.drawn
+        outcomes = variance_of_outcome * (self.range / self.error) ** 2
         if self.drawn < FEW_DRAWN:
             return min(outcomes, self.outcomes_without_loss)
         return outcomes * (quantile(level) / quantile(level, self.df)) ** 2
@@ -138,10 +180,11 @@ class DrawnMean:
 class DrawnError:
     """The errors of a mean over users of whom some were drawn, and the interval for others."""
 
-    #: The standard error for users like these, and the error if all these had been ranked in full.
+    #: The standard error for users like these.
     population: float
+    #: The error if all these users had been ranked in full.
     of_users: MeanError
-    #: The mean of these users alone.
+    #: The mean over these users alone, with the error of the draw.
     draw: DrawnMean
     #: What each user adds to the estimate.
     totals: FloatArray = field(repr=False, compare=False)
@@ -157,28 +200,58 @@ class DrawnError:
     ) -> DrawnError:
         """Return the error of a mean over users.
 
-        ``min_values`` and ``max_values`` limit what users add (their weight times their metric);
-        ``values`` is what they add, where it is known, and is not used elsewhere.
+        Parameters
+        ----------
+        drawn
+            The users, and which of them were drawn.
+        min_values, max_values
+            The least and the most that each user may add: the weight times the metric.
+        values
+            What each user adds where it is known; other values are not used.
+        metric
+            The metric, whose largest value limits the interval.
+
+        Of four users with values between 0 and 1 two were drawn: they have the values 1 and 1/2.
+        The mean loss is 1/4, and each user is expected to have 3/4. The drawn users add their
+        unexpected losses of -1/4 and 1/4 for two users each, times sqrt(2 / (2 - 1)).
+
+        >>> from unsample.metrics import parse
+        >>> is_drawn = np.array([True, True, False, False])
+        >>> users = Drawn(np.ones(4), np.ones(4, dtype=int), counted=is_drawn, known=is_drawn)
+        >>> error = DrawnError.of_drawn(
+        ...     users,
+        ...     min_values=np.zeros(4),
+        ...     max_values=np.ones(4),
+        ...     values=np.array([1.0, 0.5, 0.0, 0.0]),
+        ...     metric=parse("NDCG@10"),
+        ... )
+        >>> error.draw.value, error.totals.round(3).tolist()
+        (0.75, [1.457, 0.043, 0.75, 0.75])
         """
         sure = ~np.isin(drawn.stratum, drawn.open_strata)
-        parts, totals = [], values.astype(np.float64)
+        strata = []
+        totals = values.astype(np.float64)
         stands_for = drawn.known.astype(np.float64)
         for number in drawn.open_strata:
             here = drawn.stratum == number
-            part, totals[here], stands_for[here] = _stratum(
+            stratum, totals[here], stands_for[here] = _stratum(
                 drawn.counted[here],
                 min_values=min_values[here],
                 max_values=max_values[here],
                 values=values[here],
                 drawn=drawn.users,
             )
-            parts.append(part)
+            strata.append(stratum)
         draw = DrawnMean.of(
-            parts, float(values[sure].sum()), float(drawn.weights.sum()), drawn.users, metric
+            strata,
+            float(values[sure].sum()),
+            weight=float(drawn.weights.sum()),
+            drawn=drawn.users,
+            metric=metric,
         )
-        middle = np.where(drawn.known, values, (min_values + max_values) / 2.0)
+        known_or_middle = np.where(drawn.known, values, (min_values + max_values) / 2.0)
         of_users = _of_users(
-            drawn.weights, stands_for, values=middle, mean=draw.value, metric=metric
+            drawn.weights, stands_for, values=known_or_middle, mean=draw.value, metric=metric
         )
         return cls(
             population=math.hypot(of_users.population, draw.error),
@@ -190,24 +263,28 @@ class DrawnError:
     def interval(self, value: float, level: float) -> tuple[float, float]:
         """Return limits of the mean for users like these.
 
-        Two independent errors add up. At each end, each error reaches as far as its own limits (Zou
-        and Donner 2008).
+        Two independent errors add up: of these users, and of the draw from them. At each end the
+        squares of how far their own limits reach are added (Zou and Donner 2008).
         """
-        ends = zip(self.of_users.interval(value, level), self.draw.interval(level), strict=True)
-        low, high = (math.hypot(value - users, value - these) for users, these in ends)
-        return max(value - low, 0.0), min(value + high, self.of_users.max_value)
+        low_of_users, high_of_users = self.of_users.interval(value, level)
+        low_of_draw, high_of_draw = self.draw.interval(level)
+        below = math.hypot(value - low_of_users, value - low_of_draw)
+        above = math.hypot(value - high_of_users, value - high_of_draw)
+        return max(value - below, 0.0), min(value + above, self.of_users.max_value)
 
 
 @dataclass(frozen=True)
 class UserStratum:
     """The estimated total over the users of a stratum, and its variance."""
 
-    #: The total if nobody loses anything, the largest loss of all together, and the estimated loss.
+    #: The total if nobody loses anything, and the largest loss of all users together.
     best: float
     range: float
+    #: The estimated loss of all users together.
     loss: float
-    #: The variance of the estimate: that of the drawn users, and that of the assumed one.
+    #: The variance of the estimate that the drawn users show, and its degrees of freedom.
     drawn_variance: float
+    #: The variance that the assumed user adds.
     assumed_variance: float
     df: int = 1
 
@@ -221,12 +298,31 @@ class UserStratum:
         variance: float,
         drawn: int,
     ) -> UserStratum:
-        """Return a stratum from which so many users are ``counted``, of all that are ``drawn``.
+        """Return a stratum from the losses of the users that were drawn from it.
 
-        ``max_values`` and ``ranges`` are the largest values and the largest losses of its users;
-        ``mean`` and ``variance`` are those of the losses of the users that are counted.
+        Parameters
+        ----------
+        max_values, ranges
+            The largest value and the largest loss of each user of the stratum.
+        counted
+            How many of them were drawn.
+        mean, variance
+            Mean and variance of the losses of the drawn users.
+        drawn
+            How many users were drawn from all strata.
+
+        From 10 users 5 were drawn, with a mean loss of 0.2 and a variance of 0.1. The total loss
+        is 10 * 0.2, with the variance 10^2 (1 - 5/10) / 5 * 0.1.
+
+        >>> stratum = UserStratum.of(
+        ...     np.ones(10), np.ones(10), counted=5, mean=0.2, variance=0.1, drawn=5
+        ... )
+        >>> stratum.best, stratum.loss, round(stratum.drawn_variance, 9), stratum.df
+        (10.0, 2.0, 1.0, 4)
         """
-        size, best, range_ = len(max_values), float(max_values.sum()), float(ranges.sum())
+        size = len(max_values)
+        best = float(max_values.sum())
+        range_ = float(ranges.sum())
         if not counted:
             return cls(
                 best=best,
@@ -237,7 +333,7 @@ class UserStratum:
             )
         share = counted / size
         # A draw misses all of m users with probability (1 - share)^m. Independent outcomes would
-        # do so about as often if there were more of them by this factor.
+        # miss them about as often if their number were divided by this factor.
         missed = share / -math.log1p(-share) if share < 1.0 else 0.0
         return cls(
             best=best,
@@ -251,42 +347,56 @@ class UserStratum:
 
 def _stratum(
     counted: BoolArray,
+    *,
     min_values: FloatArray,
     max_values: FloatArray,
     values: FloatArray,
     drawn: int,
 ) -> tuple[UserStratum, FloatArray, FloatArray]:
-    """Return a stratum from the users who are counted, of all users that are ``drawn``.
+    """Return a stratum from its ``counted`` users; ``drawn`` is the number drawn from all strata.
 
-    Also return what each user adds to the estimate, with the unexpected loss of counted users, and
-    the number of users that each stands for: one for everybody where nobody is counted.
+    Also return what each user adds to the estimate, which includes the unexpected loss of counted
+    users. Last is the number of users that each user stands for: each for one where nobody is
+    counted.
     """
-    ranges, losses = max_values - min_values, (max_values - values)[counted]
-    size, count = len(max_values), len(losses)
+    ranges = max_values - min_values
+    losses = (max_values - values)[counted]
+    size = len(max_values)
+    count = len(losses)
     if not count:
         empty = UserStratum.of(max_values, ranges, counted=0, mean=0.0, variance=0.0, drawn=drawn)
         return empty, (min_values + max_values) / 2.0, np.ones(size)
-    mean, alone = float(losses.mean()), float((ranges**2).mean()) / 4.0
-    variance = float(losses.var(ddof=1)) if count > 1 else alone
-    few = math.sqrt(count / (count - 1)) if count > 1 else 1.0
+    mean = float(losses.mean())
+    # One user shows no variance: no loss may vary more than between 0 and the whole range.
+    variance = float((ranges**2).mean()) / 4.0
+    small_sample = 1.0
+    if count > 1:
+        variance = float(losses.var(ddof=1))
+        small_sample = math.sqrt(count / (count - 1))
     totals = max_values - mean
-    totals[counted] -= size / count * few * (losses - mean)
-    part = UserStratum.of(
+    totals[counted] -= size / count * small_sample * (losses - mean)
+    stratum = UserStratum.of(
         max_values, ranges, counted=count, mean=mean, variance=variance, drawn=drawn
     )
-    return part, totals, counted * size / count
+    return stratum, totals, counted * size / count
 
 
-def _limits_of_share(share: float, outcomes: float, part: float) -> tuple[float, float]:
-    """Return limits of a probability, from so many outcomes (the mid-p limits, Lancaster 1961).
+def _limits_of_share(share: float, outcomes: float, *, part: float) -> tuple[float, float]:
+    """Return limits of a probability from the share of hits (the mid-p limits, Lancaster 1961).
 
     Each end leaves out half the probability of the observed number itself. So on average no end
-    takes more than its part. Without any hit, or any miss, one end takes both parts.
+    is missed more often than ``part`` allows. Without any hit, or any miss, one end takes both
+    parts.
+
+    >>> low, high = _limits_of_share(0.5, 10.0, part=0.025)
+    >>> round(low, 3), round(high, 3)
+    (0.212, 0.788)
     """
     from scipy.optimize import bisect
     from scipy.special import betainc
 
-    hits, misses = share * outcomes, (1.0 - share) * outcomes
+    hits = share * outcomes
+    misses = (1.0 - share) * outcomes
 
     def beyond(probability: float, wanted: float) -> float:
         """Return the probability of more hits, plus half that of as many, minus ``wanted``."""
@@ -300,19 +410,32 @@ def _limits_of_share(share: float, outcomes: float, part: float) -> tuple[float,
 
 
 def _of_users(
-    weights: FloatArray, stands_for: FloatArray, values: FloatArray, mean: float, metric: Metric
+    weights: FloatArray,
+    stands_for: FloatArray,
+    *,
+    values: FloatArray,
+    mean: float,
+    metric: Metric,
 ) -> MeanError:
-    """Return the error of drawing other users like these, if all values were known."""
-    total, effective = float(weights.sum()), float(weights.sum() ** 2 / (weights @ weights))
+    """Return the error of drawing other users like these, if all values were known.
+
+    A user ``stands_for`` a number of users. Users who stand for none, or weigh nothing, are left
+    out.
+    """
+    total = float(weights.sum())
+    effective_users = float(weights.sum() ** 2 / (weights @ weights))
     there = (stands_for > 0) & (weights > 0)
-    times, values, weights = stands_for[there], values[there], weights[there]
+    times = stands_for[there]
+    values = values[there]
+    weights = weights[there]
     count = float(times.sum())
     deviations = (values - mean * weights) / total
-    few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
+    small_sample = math.sqrt(count / (count - 1)) if count > 1 else math.nan
+    max_value = max_user_value(metric)
     return MeanError(
-        population=few * math.sqrt(float(times @ deviations**2)),
+        population=small_sample * math.sqrt(float(times @ deviations**2)),
         df=degrees_of_freedom(deviations, times),
-        users=effective,
-        max_value=max_user_value(metric),
-        all_or_nothing=bool(np.isin(values / weights, (0.0, max_user_value(metric))).all()),
+        users=effective_users,
+        max_value=max_value,
+        all_or_nothing=bool(np.isin(values / weights, (0.0, max_value)).all()),
     )
