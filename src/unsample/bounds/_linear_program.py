@@ -4,11 +4,11 @@
     over       P >= 0, sum P = 1,
     where      low <= C P <= high
 
-C P are means over targets of functions of their sampled ranks: mostly whether the rank is at most
-some number, so that C P is a share of targets, or a number that a paper prints. Their limits hold
-for any number of targets. P lives on bins of ranks. Its mass may be anywhere inside a bin, so each
-function takes the value there that makes the bound widest: a bound holds for every P(R), also for
-one that is not even inside its bins.
+C P are means over targets of functions of their sampled ranks. Such a function mostly says whether
+the rank is at most some number: C P is then a share of targets. It may also be a number that a
+paper prints. The limits hold for any number of targets. P lives on bins of ranks. Its mass may be
+anywhere inside a bin, so each function takes the value there that makes the bound widest. So a
+bound holds for every P(R), uniform inside its bins or not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from unsample.uncertainty import clopper_pearson, hoeffding
 
 #: With more targets, limits would be finer than what linear programs and scipy can resolve.
 _MAX_TARGETS = 1e10
-_OPTIMAL, _INFEASIBLE = 0, 2
+#: What scipy returns as the status of a program.
+_OPTIMAL = 0
+_INFEASIBLE = 2
 #: Programs of this size take some hundred iterations, but near the border of feasibility a solver
 #: may never end. So iterations and seconds of each attempt are limited.
 _LIMITS = {"maxiter": 5_000, "time_limit": 2.0}
@@ -48,8 +50,14 @@ def extremes(
     """Return the smallest and the largest value in each bin of a function of the rank.
 
     The function is monotone, so these are its values at the first and the last rank of a bin.
+
+    >>> grid = RankGrid(low=np.array([1, 2, 5]), items=10)
+    >>> smallest, largest = extremes(lambda ranks: 1.0 / ranks, grid)
+    >>> smallest.tolist(), largest.tolist()
+    ([1.0, 0.25, 0.1], [1.0, 0.5, 0.2])
     """
-    first, last = function(grid.low), function(grid.high)
+    first = function(grid.low)
+    last = function(grid.high)
     return np.minimum(first, last), np.maximum(first, last)
 
 
@@ -60,6 +68,14 @@ def probabilities_up_to(
 
     ``low`` and ``high`` are the first and the last sampled rank of each group. Ranks beyond the
     catalogue act as its last one.
+
+    At rank 3 of 5 half of the other items are better: each of two draws is one of them with
+    probability 1/2.
+
+    >>> sampling = SamplingModel(items=5, sampled=2)
+    >>> groups = np.array([1, 2, 3])
+    >>> probabilities_up_to(sampling, groups, groups, np.array([3])).tolist()
+    [[0.25], [0.75]]
     """
     inside = np.minimum(ranks, sampling.items).astype(np.float64)
     return np.asarray(sampling.range_pmf(low, high, rank=inside).cumsum(axis=0)[:-1])
@@ -91,7 +107,13 @@ class MeanLimits:
         max_probability: FloatArray,
         targets: float,
     ) -> MeanLimits:
-        """Return the limits where the share of targets in each group is known."""
+        """Return the limits where the share of targets in each group is known.
+
+        >>> nothing = np.zeros((2, 1))
+        >>> limits = MeanLimits.of_shares(np.array([0.5, 0.3, 0.2]), nothing, nothing, 100.0)
+        >>> limits.features.tolist(), limits.low.round(3).tolist()
+        ([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]], [0.5, 0.8])
+        """
         below = np.tri(len(shares) - 1, len(shares))
         means = (below @ shares).clip(0.0, 1.0)
         return cls(
@@ -106,31 +128,31 @@ class MeanLimits:
     def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return limits that hold all expected features at once, with error ``alpha``.
 
-        Each feature takes an equal part of the error. Indicators have Clopper-Pearson limits, other
-        functions those of Hoeffding, which hold for any bounded variable. It also holds for a fixed
-        set of users, whose counts vary less than binomial ones.
+        Each feature takes an equal part of the error, half of it at either end. Indicators have the
+        limits of Clopper and Pearson. Other functions have the limits of Hoeffding, which hold for
+        any bounded variable. They also hold for a fixed set of users, whose counts vary less than
+        binomial ones.
         """
         part = alpha / (2 * max(len(self.features), 1))
         targets = min(self.targets, _MAX_TARGETS)
-        smallest, largest = self.features.min(axis=1), self.features.max(axis=1)
-        span = np.maximum(largest - smallest, 1e-300)
+        smallest = self.features.min(axis=1)
+        span = np.maximum(self.features.max(axis=1) - smallest, 1e-300)
         low = ((self.low - smallest) / span).clip(0.0, 1.0)
         high = ((self.high - smallest) / span).clip(0.0, 1.0)
         indicator = np.isin(self.features, (0.0, 1.0)).all(axis=1)
-        exact = clopper_pearson(low, high, targets=targets, part=part)
-        bounded = hoeffding(low, high, targets=targets, part=part)
-        lower, upper = (
-            smallest + span * np.where(indicator, *ends)
-            for ends in zip(exact, bounded, strict=True)
-        )
+        exact_low, exact_high = clopper_pearson(low, high, targets=targets, part=part)
+        any_low, any_high = hoeffding(low, high, targets=targets, part=part)
+        lower = smallest + span * np.where(indicator, exact_low, any_low)
+        upper = smallest + span * np.where(indicator, exact_high, any_high)
         return lower, upper
 
     @one_thread()
     def rows(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the rows of a program and their upper limits, with error ``alpha``.
 
-        A feature is a weighted sum of cumulated groups, each of which takes the value in a bin that
-        makes the row smallest.
+        With the value f_g in group g and C_g = P(a rank in group g or before), the expected feature
+        is a sum by parts: (f_1 - f_2) C_1 + (f_2 - f_3) C_2 + ... + f_last. In each bin C_g takes
+        the value that makes the row smallest. Lower limits are upper limits of minus the feature.
         """
         lower, upper = self.region(alpha)
         features = np.concatenate([self.features, -self.features])
@@ -159,7 +181,8 @@ class MeanLimits:
         observed = np.concatenate([shares, 1.0 - shares])
         # Targets are drawn as well: their mean may be less than that of all.
         lower, _ = hoeffding(observed, observed, targets=self.targets, part=tail * _OF_TARGETS)
-        up_to, beyond = self.max_probability[chosen], 1.0 - self.min_probability[chosen]
+        up_to = self.max_probability[chosen]
+        beyond = 1.0 - self.min_probability[chosen]
         probabilities = np.concatenate([up_to, beyond]).clip(0.0, 1.0)
         tail_means = np.minimum(probabilities / (tail * (1.0 - _OF_TARGETS)), 1.0)
         return -tail_means, -lower
@@ -172,6 +195,11 @@ _END_RATIO = 3.0
 
 
 def _thinned(ends: IntArray) -> list[int]:
+    """Return the indices of ends that differ by the factor.
+
+    >>> _thinned(np.array([1, 2, 3, 5, 8, 10]))
+    [0, 2, 5]
+    """
     chosen: list[int] = []
     last = 0.0
     for index, end in enumerate(ends.tolist()):
@@ -186,20 +214,31 @@ def minimum_value(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> 
     """Return the minimum of ``weights @ P`` over every P with ``rows @ P`` within the limits.
 
     Where no P fits the data, or no solver ends, it is the smallest of the weights.
+
+    P is on two bins with the weights 1 and 0, and at least 0.3 of it is on the first bin.
+
+    >>> rows, limits = np.array([[-1.0, 0.0]]), np.array([-0.3])
+    >>> round(minimum_value(np.array([1.0, 0.0]), rows, limits), 6)
+    0.3
     """
-    for widened in (0.0, _MARGIN):
-        found = _solved(weights, rows, limits=limits + widened)
-        if found is not None and found.status == _OPTIMAL:
+    for margin in (0.0, _MARGIN):
+        solution = _solved(weights, rows, limits=limits + margin)
+        if solution is not None and solution.status == _OPTIMAL:
             # The solution has a tolerance, and may be a little below what is possible.
-            return max(float(found.fun), float(weights.min()))
+            return max(float(solution.fun), float(weights.min()))
     return float(weights.min())
 
 
 @one_thread()
 def is_feasible(rows: FloatArray, limits: FloatArray) -> bool:
-    """Return whether some P is within the limits, up to a small margin."""
-    found = _solved(np.zeros(rows.shape[1]), rows, limits=limits + _MARGIN)
-    return bool(found is None or found.status == _OPTIMAL)
+    """Return whether some P is within the limits, up to a small margin.
+
+    >>> rows = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> is_feasible(rows, np.array([0.6, 0.6])), is_feasible(rows, np.array([0.4, 0.4]))
+    (True, False)
+    """
+    solution = _solved(np.zeros(rows.shape[1]), rows, limits=limits + _MARGIN)
+    return bool(solution is None or solution.status == _OPTIMAL)
 
 
 def _solved(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> Any:

@@ -20,7 +20,15 @@ from unsample.uncertainty import hoeffding
 
 @dataclass(frozen=True, eq=False)
 class DirectMean:
-    """A metric whose value is a mean over targets of a number for each cell."""
+    """A metric whose value is a mean over targets of a number for each cell.
+
+    At sampled rank r of 11 the rank among 101 items is 1 + 10 (r - 1) on average: 1, 11 and 31.
+
+    >>> counts = RankCounts.from_ranks([1, 2, 4], items=101, sampled=10)
+    >>> mean = DirectMean.of(MR(), counts)
+    >>> mean.values.tolist(), round(mean.value, 3), round(mean.error(), 3)
+    ([1.0, 11.0, 31.0], 14.333, 7.201)
+    """
 
     counts: RankCounts
     #: The number of each cell, and the smallest and the largest that targets could have.
@@ -36,8 +44,9 @@ class DirectMean:
         if of_cells is None or metric.k is not None or not single:
             return None
         values = of_cells(counts, counts.low)
-        ends = (of_cells(counts, each) for each in (np.ones_like(counts.low), counts.sampled + 1))
-        either = np.concatenate(list(ends))
+        at_first = of_cells(counts, np.ones_like(counts.low))
+        at_last = of_cells(counts, counts.sampled + 1)
+        either = np.concatenate([at_first, at_last])
         return cls(
             counts=counts,
             values=values,
@@ -96,6 +105,7 @@ class DirectMean:
 
 
 def _rank(counts: RankCounts, ranks: IntArray) -> FloatArray:
+    """Return the rank in the catalogue that these sampled ranks have on average."""
     return np.asarray(1.0 + (ranks - 1) / counts.sampled * (counts.items - 1))
 
 
@@ -104,6 +114,12 @@ def _auc(counts: RankCounts, ranks: IntArray) -> FloatArray:
 
     Of the N - 1 other items, m - 1 are relevant too. On average half of these stand above a target,
     and they are not among the items that it should beat.
+
+    A target beats 8 of 10 sampled items, so that 20 of 100 other items are above it on average.
+
+    >>> counts = RankCounts.from_ranks([3], items=101, sampled=10)
+    >>> _auc(counts, counts.low).tolist()
+    [0.8]
     """
     above = (ranks - 1) / counts.sampled * (counts.items - 1) - (counts.relevant - 1) / 2.0
     return np.asarray(1.0 - above / np.maximum(counts.items - counts.relevant, 1))

@@ -35,7 +35,12 @@ from unsample.metrics import Metric, parse
 
 @dataclass(frozen=True, eq=False)
 class RankGrid:
-    """Bins ``low[b]..high[b]`` that cover the ranks ``1..items`` without gap or overlap."""
+    """Bins ``low[b]..high[b]`` that cover the ranks ``1..items`` without gap or overlap.
+
+    >>> grid = RankGrid(low=np.array([1, 2, 5]), items=10)
+    >>> grid.high.tolist(), grid.width.tolist(), grid.locate(np.array([4, 5])).tolist()
+    ([1, 4, 10], [1, 3, 6], [1, 2])
+    """
 
     low: IntArray
     items: int
@@ -162,7 +167,14 @@ class RankDistribution:
 
 
 def bin_weights(metric: Metric, grid: RankGrid, items: int) -> FloatArray:
-    """Return the mean of w(R) over the ranks of each bin; ranks beyond the cutoff count as 0."""
+    """Return the mean of w(R) over the ranks of each bin; ranks beyond the cutoff count as 0.
+
+    One of the three ranks 2, 3 and 4 is within the cutoff 2.
+
+    >>> grid = RankGrid(low=np.array([1, 2, 5]), items=10)
+    >>> bin_weights(parse("Recall@2"), grid, items=10).round(3).tolist()
+    [1.0, 0.333, 0.0]
+    """
     reach = np.minimum(grid.high, metric.cutoff(items))
     inside = reach >= grid.low
     weights = np.zeros(len(grid))
@@ -186,6 +198,10 @@ def mean_over(
     distribution on ``high - low + 1`` consecutive integers. It is exact up to three integers.
     Ranges marked ``one_by_one`` are summed over all their integers instead, for functions that
     are not smooth there.
+
+    >>> low, high = np.array([1, 11]), np.array([10, 11])
+    >>> mean_over(lambda ranks: ranks**2, low, high).round(9).tolist()    # 385 / 10, and 11^2
+    [38.5, 121.0]
     """
     count = (high - low + 1).astype(np.float64)
     middle = (low + high) / 2.0
@@ -217,6 +233,9 @@ def bin_starts(
 
     The first ``single`` ranks have bins of their own. Further bins are at most as wide as ``ratio``
     of their rank and, where there is a sample, ``blur`` times the standard error of a rank in it.
+
+    >>> bin_starts(100, single=3, ratio=0.5).tolist()
+    [1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 94]
     """
     items = check_integer("items", items, minimum=1, maximum=LARGEST_CATALOGUE, error=DesignError)
     starts = list(range(1, min(single, items) + 1))

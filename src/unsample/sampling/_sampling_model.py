@@ -123,8 +123,16 @@ class SamplingModel:
         return np.exp(self.log_pmf(sampled_rank, rank))
 
     def range_pmf(self, low: IntArray, high: IntArray, rank: FloatArray) -> FloatArray:
-        """Return P(low <= r <= high | R): one row for each range, one column for each rank."""
-        low, high = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
+        """Return P(low <= r <= high | R): one row for each range, one column for each rank.
+
+        At rank 3 of 5 each of two draws is a better item with probability 1/2.
+
+        >>> model = SamplingModel(items=5, sampled=2)
+        >>> model.range_pmf(np.array([1, 2]), np.array([1, 3]), np.array([3.0])).tolist()
+        [[0.25], [0.75]]
+        """
+        low = np.asarray(low, dtype=np.int64)
+        high = np.asarray(high, dtype=np.int64)
         if self.full:
             return ((low[:, None] <= rank) & (rank <= high[:, None])).astype(np.float64)
         if np.array_equal(low, high):
@@ -136,12 +144,9 @@ class SamplingModel:
         for row, (first, last) in enumerate(zip(low, high, strict=True)):
             near = np.flatnonzero((last >= lowest) & (first <= highest))
             step = max(1, _BLOCK // max(len(near), 1))
-            result[row, near] = sum(
-                self.pmf(
-                    np.arange(start, min(start + step, last + 1))[:, None], rank[None, near]
-                ).sum(axis=0)
-                for start in range(first, last + 1, step)
-            )
+            for start in range(first, last + 1, step):
+                block = np.arange(start, min(start + step, last + 1))
+                result[row, near] += self.pmf(block[:, None], rank[None, near]).sum(axis=0)
         return result
 
     def _range_binomial(self, low: IntArray, high: IntArray, rank: FloatArray) -> FloatArray:
@@ -151,26 +156,27 @@ class SamplingModel:
         """
         from scipy.special import betainc
 
-        ends, where = np.unique(np.concatenate([low - 1, high]), return_inverse=True)
+        ends, index = np.unique(np.concatenate([low - 1, high]), return_inverse=True)
         lowest, highest = self._reachable(rank)
         # Only between these columns is the tail at an end neither 0 nor 1.
         row, column = np.nonzero((ends[:, None] >= lowest) & (ends[:, None] <= highest))
-        r, share = ends[row].astype(np.float64), (rank[column] - 1.0) / (self.items - 1.0)
-        rest = (self.items - rank[column]) / (self.items - 1.0)
-        below = r - 1.0 < self.sampled * share
-        inside = (r >= 1) & (r <= self.sampled)
-        one, other = np.maximum(self.sampled - r + 1.0, 1e-9), np.maximum(r, 1e-9)
-        tail = np.where(
-            below,
-            betainc(one, other, np.where(below, rest, 0.0)),
-            -betainc(other, one, np.where(below, 0.0, share)),
-        )
+        end = ends[row].astype(np.float64)
+        better = (rank[column] - 1.0) / (self.items - 1.0)
+        worse = (self.items - rank[column]) / (self.items - 1.0)
+        below_mean = end - 1.0 < self.sampled * better
+        inside = (end >= 1) & (end <= self.sampled)
+        # P(r <= end) below the mean, and minus P(r > end) above it.
+        draws_beyond = np.maximum(self.sampled - end + 1.0, 1e-9)
+        draws_before = np.maximum(end, 1e-9)
+        lower_tail = betainc(draws_beyond, draws_before, np.where(below_mean, worse, 0.0))
+        upper_tail = betainc(draws_before, draws_beyond, np.where(below_mean, 0.0, better))
         tails = np.zeros((len(ends), len(rank)))
-        tails[row, column] = np.where(inside, tail, 0.0)
+        tails[row, column] = np.where(inside, np.where(below_mean, lower_tail, -upper_tail), 0.0)
         is_below = ends[:, None] - 1.0 < self.sampled * ((rank - 1.0) / (self.items - 1.0))
-        first, last = np.split(where.reshape(-1), 2)
-        across = is_below[first] & ~is_below[last]
-        return np.asarray(np.maximum(tails[last] - tails[first] + across, 0.0))
+        before_first, last = np.split(index.reshape(-1), 2)
+        # The two tails of a range around the mean add up to 1 less its probability.
+        around_mean = is_below[before_first] & ~is_below[last]
+        return np.asarray(np.maximum(tails[last] - tails[before_first] + around_mean, 0.0))
 
     def _reachable(self, rank: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and the highest sampled rank that each rank can give.
@@ -179,8 +185,9 @@ class SamplingModel:
         """
         share = (rank - 1.0) / (self.items - 1.0)
         deviation = np.sqrt(self.sampled * share * (1.0 - share))
-        middle, reach = 1.0 + self.sampled * share, 18.0 * deviation + 110.0
-        return middle - reach, middle + reach
+        mean = 1.0 + self.sampled * share
+        reach = 18.0 * deviation + 110.0
+        return mean - reach, mean + reach
 
     def matrix(
         self,
@@ -196,13 +203,19 @@ class SamplingModel:
         Ranks above ``items`` are ``"impossible"`` and count as zeros, or they act as the ``"last"``
         rank, whose sampled rank is always n. Expectations need the latter: otherwise mass
         beyond would vanish, and an estimator could hide mass there.
+
+        >>> grid = RankGrid(low=np.array([1, 2, 4]), items=5)
+        >>> ranks = np.array([1, 2, 3])
+        >>> SamplingModel(items=5, sampled=2).matrix(ranks, ranks, grid).round(6).tolist()
+        [[1.0, 0.40625, 0.03125], [0.0, 0.4375, 0.1875], [0.0, 0.15625, 0.78125]]
         """
         inside = grid.low <= self.items
         reach = np.minimum(grid.high, self.items)
         share = (reach - grid.low + 1).clip(min=0) / grid.width
         if self.full:
             # P(r | R) is 1 when r = R: the share of each bin's ranks that lies in each range.
-            first, last = np.maximum(low[:, None], grid.low), np.minimum(high[:, None], grid.high)
+            first = np.maximum(low[:, None], grid.low)
+            last = np.minimum(high[:, None], grid.high)
             result = np.asarray((last - first + 1).clip(min=0) / grid.width)
         else:
             result = np.zeros((len(low), len(grid)))
@@ -226,7 +239,8 @@ class SamplingModel:
         """
         if self.replacement:
             return np.zeros(len(first), dtype=bool)
-        narrow, sampled = last - first < _WIDE, self.sampled / (self.items - 1.0)
+        narrow = last - first < _WIDE
+        sampled = self.sampled / (self.items - 1.0)
         reach = max(_MIN_REACH, _NEVER / -math.log(sampled))
         near = (first <= reach) | (last > self.items - reach)
         share = ((first + last) / 2.0 - 1.0) / (self.items - 1.0)
@@ -269,16 +283,21 @@ def as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, Int
     """Return how many candidates beat each target, and how many other candidates there are.
 
     ``ranks`` are full-catalogue ranks, ``items`` one number or one for each of them.
+
+    >>> as_better([1, 4], items=10)
+    (array([0, 3]), array([9, 9]))
     """
     try:
-        given, sizes = np.broadcast_arrays(np.asarray(ranks), np.asarray(items))
+        full_ranks, sizes = np.broadcast_arrays(np.asarray(ranks), np.asarray(items))
     except ValueError as problem:
         raise DesignError(
             f"items must be one number or one for each of the {np.size(ranks)} ranks, got "
             f"{np.size(items)}"
         ) from problem
-    better = as_integer_array("ranks", given.ravel(), hint="ranks start at 1").astype(np.int64) - 1
-    others = as_integer_array("items", sizes.ravel(), error=DesignError).astype(np.int64) - 1
+    flat_ranks = as_integer_array("ranks", full_ranks.ravel(), hint="ranks start at 1")
+    flat_sizes = as_integer_array("items", sizes.ravel(), error=DesignError)
+    better = flat_ranks.astype(np.int64) - 1
+    others = flat_sizes.astype(np.int64) - 1
     if (others < 1).any():
         raise DesignError(f"items must be at least 2, got {others.min() + 1}")
     outside = (better < 0) | (better > others)
@@ -288,7 +307,7 @@ def as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, Int
             f"ranks must be in 1..items (1 is the best), got {better[where] + 1} where items is "
             f"{others[where] + 1}"
         )
-    return better.reshape(given.shape), others.reshape(given.shape)
+    return better.reshape(full_ranks.shape), others.reshape(full_ranks.shape)
 
 
 def draw_sampled_ranks(
@@ -300,7 +319,11 @@ def draw_sampled_ranks(
     rng: Seed = None,
     size: tuple[int, ...] = (),
 ) -> IntArray:
-    """Draw sampled ranks of targets at global ``ranks``; ``items`` may differ by target."""
+    """Draw sampled ranks of targets at global ``ranks``; ``items`` may differ by target.
+
+    >>> draw_sampled_ranks([1, 40, 100], items=100, sampled=9, rng=0).tolist()
+    [1, 5, 10]
+    """
     generator = as_rng(rng)
     better, others = as_better(ranks, items)
     shape = (*size, *better.shape)
@@ -317,6 +340,13 @@ def draw_sampled_ranks(
 
 
 def _log_binomial(x: FloatArray, better: FloatArray, draws: float, others: float) -> FloatArray:
+    """Return log P(x of the draws are better items), drawn with replacement.
+
+    Two of three draws are one of 4 better items among 8: 3 / 2^3.
+
+    >>> np.exp(_log_binomial(np.array([2.0]), np.array([4.0]), 3.0, 8.0)).round(9).tolist()
+    [0.375]
+    """
     worse = others - better
     # x minus its mean, from whole numbers: exact below 2^53.
     difference = (x * others - draws * better) / others
@@ -328,7 +358,15 @@ def _log_binomial(x: FloatArray, better: FloatArray, draws: float, others: float
 def _log_hypergeometric(
     x: FloatArray, better: FloatArray, draws: float, others: float
 ) -> FloatArray:
-    worse, left = others - better, others - draws
+    """Return log P(x of the draws are better items), drawn without replacement.
+
+    Two of three draws are one of 4 better items among 8: C(4, 2) C(4, 1) / C(8, 3) = 24 / 56.
+
+    >>> np.exp(_log_hypergeometric(np.array([2.0]), np.array([4.0]), 3.0, 8.0)).round(6).tolist()
+    [0.428571]
+    """
+    worse = others - better
+    left = others - draws
     cells = (
         (x, better * draws / others, 1.0),
         (better - x, better * left / others, -1.0),
@@ -353,7 +391,13 @@ def _scaled_log(cell: FloatArray, difference: FloatArray, expected: FloatArray) 
 
 
 def _h(count: FloatArray | np.float64) -> FloatArray:
-    """Return log c! - c log c + c, which is 0 at c = 0 and grows like log(2 pi c) / 2."""
+    """Return log c! - c log c + c, which is 0 at c = 0 and grows like log(2 pi c) / 2.
+
+    >>> _h(np.array([0.0, 1.0])).round(9).tolist()
+    [0.0, 1.0]
+    >>> bool(np.isclose(_h(np.float64(20)), math.lgamma(21) - 20 * math.log(20) + 20))
+    True
+    """
     c = np.asarray(count, dtype=np.float64)
     large = np.maximum(c, _STIRLING_FROM)
     inverse = 1.0 / large
@@ -361,12 +405,12 @@ def _h(count: FloatArray | np.float64) -> FloatArray:
     series = 1 / 12 - square * (
         1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square * (1 / 1188)))
     )
-    found = np.asarray(0.5 * np.log(2.0 * np.pi * large) + inverse * series)
-    few = c < _STIRLING_FROM
-    if few.any():
+    result = np.asarray(0.5 * np.log(2.0 * np.pi * large) + inverse * series)
+    is_small = c < _STIRLING_FROM
+    if is_small.any():
         from scipy.special import gammaln
 
         # The logarithm of a factorial is slow, so it is computed only where it is needed.
-        small = np.maximum(c[few], 1e-300)
-        found[few] = gammaln(small + 1.0) - small * np.log(small) + small
-    return found
+        small = np.maximum(c[is_small], 1e-300)
+        result[is_small] = gammaln(small + 1.0) - small * np.log(small) + small
+    return result
