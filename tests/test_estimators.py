@@ -153,7 +153,7 @@ def test_pools_compare_a_histogram_with_its_expectation():
     assert matrix == pytest.approx((by_20 + 2 * by_30) / 3, abs=1e-12)
     # Ranges that touch, overlap or lie in each other have the probabilities of their ranks.
     low, high = np.array([[1, 1], [1, 3], [3, 3], [4, 5]]).T
-    wide, shares = observed.pool(4, low, high, observed.grid)
+    wide, shares = observed.pool(4, low=low, high=high, grid=observed.grid)
     assert shares == pytest.approx(np.array([[0.5, 0, 0.25, 0]]))
     sums = [matrix[a - 1 : b].sum(axis=0) for a, b in zip(low, high, strict=True)]
     assert wide == pytest.approx(np.array(sums), abs=1e-12)

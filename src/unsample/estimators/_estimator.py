@@ -23,8 +23,9 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Metric values (histograms x metrics), and the certificate and P(R) of the first histogram."""
+    """Metric values, and the certificate and P(R) of the first histogram."""
 
+    #: The value of each metric (histograms x metrics).
     values: FloatArray
     #: The values before they were clipped to the range of their metrics.
     unclipped: FloatArray
@@ -68,16 +69,19 @@ class Estimator(ABC):
 
     def __str__(self) -> str:
         """Return the text that parses back to this estimator: parameters only where changed."""
-        given = {name: getattr(self, name) for name in self.defaults()}
-        changed = [f"{k}={v}" for k, v in given.items() if v != self.defaults()[k]]
+        changed = [
+            f"{name}={getattr(self, name)}"
+            for name, default in self.defaults().items()
+            if getattr(self, name) != default
+        ]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
 
 
 class DistributionEstimator(Estimator):
     """An estimator of P(R): fitted once, it gives every metric at every K."""
 
-    #: Whether targets of known rank are part of the fit, as in likelihood methods. Others set them
-    #: apart.
+    #: Whether targets of known rank are part of the fit, as in likelihood methods. Other methods
+    #: fit the remaining targets alone.
     joint: ClassVar[bool] = False
 
     @abstractmethod
@@ -85,7 +89,13 @@ class DistributionEstimator(Estimator):
         """Return the mass of each bin, for each histogram."""
 
     def fit(self, counts: RankCounts, *, cutoffs: Iterable[int] = ()) -> RankDistribution:
-        """Return P(R) learned from the counts; each rank in ``cutoffs`` has its own bin."""
+        """Return P(R) learned from the counts; each rank in ``cutoffs`` has its own bin.
+
+        >>> from unsample.estimators import MLE
+        >>> ranks = [1 + user**3 // 300_000 for user in range(300)]
+        >>> MLE().fit(RankCounts.from_ranks(ranks, items=3706, sampled=99), cutoffs=[50])
+        RankDistribution(items=3706, bins=457, median rank=404)
+        """
         observed = Observed.prepare(counts, cutoffs=cutoffs)
         distribution = self.evaluate(observed, ()).distribution
         assert distribution is not None
@@ -112,6 +122,7 @@ class DistributionEstimator(Estimator):
         )
 
     def _solve_unknown(self, observed: Observed) -> Solution:
+        """Return the mass of each bin; what is known of all targets needs no fit."""
         if observed.known.all():
             return Solution(observed.known_mass(), CLOSED_FORM)
         return self.solve(observed if self.joint else observed.unknown_part())
@@ -141,6 +152,14 @@ def clipped_to_range(values: FloatArray, observed: Observed, weights: FloatArray
 
     Methods that are linear in the histogram may leave the range of a metric (a Recall of 1.2). The
     true value is inside, so clipping only makes the error smaller.
+
+    Half of the targets have a known rank. The others add at most 0.5 to a Recall.
+
+    >>> counts = RankCounts.from_ranks([1, 300], items=500, sampled=[9, 499])
+    >>> observed = Observed.prepare(counts)
+    >>> recall = np.array([[1.0], [0.0]])
+    >>> clipped_to_range(np.array([[0.6]]), observed, recall).tolist()
+    [[0.5]]
     """
     unknown = np.maximum(1.0 - observed.known_share, 0.0)[:, None]
     return np.clip(values, unknown * weights.min(axis=0), unknown * weights.max(axis=0))

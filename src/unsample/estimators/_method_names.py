@@ -15,7 +15,7 @@ from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
 
 _ALL = (Naive, UnbiasedRank, CLS, BV, MN, MLE, WMLE, MES, Beta, RecallMap)
-REGISTRY: Mapping[str, type[Estimator]] = MappingProxyType({each.name: each for each in _ALL})
+REGISTRY: Mapping[str, type[Estimator]] = MappingProxyType({kind.name: kind for kind in _ALL})
 _METHOD = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?:\((?P<parameters>[^()]*)\)\s*)?")
 _PARAMETER = re.compile(r"\s*(?P<key>[A-Za-z_]+)\s*=\s*(?P<value>[^=\s]+)\s*")
 
@@ -32,8 +32,8 @@ def parse(method: str | Estimator) -> Estimator:
     """
     if isinstance(method, Estimator):
         return method
-    name, given = read_method(method, REGISTRY)
-    return REGISTRY[name](**_parameters(given, REGISTRY[name]))
+    name, parameters = read_method(method, REGISTRY)
+    return REGISTRY[name](**_parameters(parameters, REGISTRY[name]))
 
 
 def read_method(method: object, known: Iterable[str]) -> tuple[str, str]:
@@ -48,11 +48,16 @@ def read_method(method: object, known: Iterable[str]) -> tuple[str, str]:
             f"method must be a name such as mle or bv(gamma=0.01), got {method!r}; "
             f"known: {', '.join(known)}"
         )
-    name, given = match["name"].casefold(), match["parameters"] or ""
-    return check_choice("method", name, list(known), error=MethodError), given
+    name = check_choice("method", match["name"].casefold(), list(known), error=MethodError)
+    return name, match["parameters"] or ""
 
 
 def _parameters(text: str, estimator: type[Estimator]) -> dict[str, float | int | str]:
+    """Return the parameters of an estimator that a text such as ``gamma=0.01`` names.
+
+    >>> _parameters("prior=mle, gamma=0.02", BV)
+    {'prior': 'mle', 'gamma': 0.02}
+    """
     known = {item.name: item for item in fields(estimator)}  # type: ignore[arg-type]
     result: dict[str, float | int | str] = {}
     for part in filter(str.strip, text.split(",")):
@@ -68,6 +73,7 @@ def _parameters(text: str, estimator: type[Estimator]) -> dict[str, float | int 
 
 
 def _value(text: str) -> float | int | str:
+    """Return a number where the text is one, and otherwise the text."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -1,7 +1,7 @@
 """Maximum likelihood: of any P(R), plain and weighted, and of a Beta distribution.
 
-EM starts from the uniform distribution. The sample cannot distinguish some ranks; these keep its
-proportions after any number of steps.
+EM starts from the uniform distribution. The sample cannot distinguish some ranks; these keep the
+proportions of the start after any number of steps.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from unsample.likelihood import Certificate, LogDensity, Observed, Solution, Sta
 from unsample.sampling import mean_over
 
 _TINY = 1e-300
-#: A distribution is fitted under a standard normal prior of its parameters, as if there were so
-#: many targets. So the prior changes no digit, but keeps parameters finite where all ranks are
-#: equal.
+#: A distribution is fitted under a standard normal prior of its parameters, as if there were this
+#: number of targets. So the prior changes no digit, but keeps parameters finite where all ranks
+#: are equal.
 _TARGETS = 1e9
 
 
@@ -48,8 +48,12 @@ class MLE(DistributionEstimator):
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin by EM."""
-        start, steps = observed.uniform, self.iterations
-        return em(observed.likelihood, observed.shares, start=start, iterations=steps)
+        return em(
+            observed.likelihood,
+            observed.shares,
+            start=observed.uniform,
+            iterations=self.iterations,
+        )
 
 
 @dataclass(frozen=True)
@@ -91,10 +95,10 @@ class WMLE(DistributionEstimator):
         before = observed.shares[:, unknown].sum(axis=1, keepdims=True)
         after = shares[:, unknown].sum(axis=1, keepdims=True)
         shares[:, unknown] *= before / np.maximum(after, 1e-300)
-        start, steps = observed.uniform, self.iterations
-        return em(observed.likelihood, shares, start=start, iterations=steps)
+        return em(observed.likelihood, shares, start=observed.uniform, iterations=self.iterations)
 
     def _weights(self, ranks: FloatArray) -> FloatArray:
+        """Return w(r)."""
         if self.weight == "tables":
             return 1.0 / np.log2(ranks + 101.0)
         if self.weight == "ndcg":
@@ -119,19 +123,26 @@ class Beta(DistributionEstimator):
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin at the maximum of the likelihood, by Newton's method."""
-        items, low, high = observed.grid.items, observed.grid.low, observed.grid.high
+        grid = observed.grid
+
+        def log_share_above(ranks: FloatArray) -> FloatArray:
+            return np.log((ranks - 0.5) / grid.items)
+
+        def log_share_below(ranks: FloatArray) -> FloatArray:
+            return np.log((grid.items - ranks + 0.5) / grid.items)
+
         statistics = [
-            mean_over(lambda ranks: np.log((ranks - 0.5) / items), low=low, high=high),
-            mean_over(lambda ranks: np.log((items - ranks + 0.5) / items), low=low, high=high),
+            mean_over(log_share, low=grid.low, high=grid.high)
+            for log_share in (log_share_above, log_share_below)
         ]
-        shapes, base = np.stack(statistics, axis=1), np.log(observed.widths)
+        shapes = np.stack(statistics, axis=1)
         fits = [
             LogDensity(
                 likelihood=observed.likelihood,
                 shares=share,
                 targets=_TARGETS,
                 shapes=shapes,
-                log_base=base,
+                log_base=np.log(observed.widths),
             ).fit()
             for share in observed.shares
         ]
@@ -146,12 +157,20 @@ def em(
     They climb :math:`F(\pi) = \sum_i p_i \log (A \pi)_i`, for a likelihood matrix A (cells x bins)
     and shares p. The iteration count is part of the estimate (it regularises), so the status says
     so. With g = A'(p / A pi), concavity gives F* - F(pi) <= max_b g_b - 1, which is the gap.
+
+    Two cells show two bins without error: one step gives the shares of the cells.
+
+    >>> shares, uniform = np.array([[0.8, 0.2]]), np.array([0.5, 0.5])
+    >>> em(np.eye(2), shares, start=uniform, iterations=1).weights.tolist()
+    [[0.8, 0.2]]
     """
     used = shares.any(axis=0)
-    likelihood, shares = likelihood[used], shares[:, used]
+    likelihood = likelihood[used]
+    shares = shares[:, used]
     # The first step divides by the scale of the start.
     weights = np.broadcast_to(start, (len(shares), likelihood.shape[1])).copy()
-    ratio, factor = np.empty_like(shares), np.empty_like(weights)
+    ratio = np.empty_like(shares)
+    factor = np.empty_like(weights)
     for _ in range(iterations):
         np.matmul(weights, likelihood.T, out=ratio)
         np.divide(shares, np.maximum(ratio, _TINY, out=ratio), out=ratio)

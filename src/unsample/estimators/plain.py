@@ -89,7 +89,11 @@ class RecallMap(MetricEstimator):
         return metric.family.counts_hits or metric.family.name == "Precision"
 
     def mapping(self, design: SamplingModel) -> FloatArray:
-        """Return f(1), ..., f(n) as real ranks that do not decrease."""
+        """Return f(1), ..., f(n) as real ranks that do not decrease.
+
+        >>> RecallMap(a=1.0).mapping(SamplingModel(items=1000, sampled=3)).round(6).tolist()
+        [250.0, 500.0, 750.0, 1000.0]
+        """
         ranks = design.items * _sampled_recall(design.sampled, self.a) ** (1.0 / self.a)
         return np.maximum.accumulate(np.minimum(ranks, design.items))
 
@@ -109,7 +113,11 @@ class RecallMap(MetricEstimator):
 
 
 def _sampled_recall(sampled: int, a: float) -> FloatArray:
-    """Return P(r <= k) of each k when theta ~ Beta(a, 1): sums of beta-binomial probabilities."""
+    """Return P(r <= k) of each k when theta ~ Beta(a, 1): sums of beta-binomial probabilities.
+
+    >>> _sampled_recall(3, 1.0).round(6).tolist()                    # uniform ranks
+    [0.25, 0.5, 0.75, 1.0]
+    """
     from scipy.special import gammaln
 
     x = np.arange(sampled + 1)

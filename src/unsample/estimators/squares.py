@@ -58,22 +58,28 @@ class MES(DistributionEstimator):
         used = observed.shares.any(axis=0)
         keys = np.stack([observed.counts.sampled, observed.counts.low], axis=1)
         check_system(self.name, len(distinct_rows(keys[used])[0]))
-        matrices, targets, weights = [], [], []
+        matrices = []
+        targets = []
+        weights = []
         for matrix, shares in observed.pools(self.name):
             # Ranks without any target have no weight, and so no part in the system.
             used = shares.any(axis=0)
+            of_sample_size = np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
             matrices.append(matrix[used])
-            targets.append(shares[:, used] / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
+            targets.append(shares[:, used] / of_sample_size)
             weights.append(shares[:, used])
-        target, weight = np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)
+        target = np.concatenate(targets, axis=1)
+        weight = np.concatenate(weights, axis=1)
         problem = MaximumEntropy(
             likelihood=np.concatenate(matrices),
             widths=observed.widths,
             eta=self.eta,
             steepest=float(weight.max()),
         )
-        found = [problem.fit(*each) for each in zip(target, weight, strict=True)]
-        return Solution(np.stack([mass for mass, _ in found]), found[0][1])
+        fits = [problem.fit(*histogram) for histogram in zip(target, weight, strict=True)]
+        masses = np.stack([mass for mass, _ in fits])
+        _, certificate = fits[0]
+        return Solution(masses, certificate)
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,8 @@ class CLS(Estimator):
             return Fit(known, known, certificate=CLOSED_FORM)
         rest = observed.unknown_part()
         targets = rest.bin_weights(metrics)
-        values, certificates = np.zeros_like(known), []
+        values = np.zeros_like(known)
+        certificates = []
         for matrix, shares in rest.pools(self.name):
             solved = [
                 monotone_least_squares(matrix.T, rest.uniform, target=target)
@@ -109,7 +116,7 @@ class CLS(Estimator):
             ]
             values += shares @ np.stack([x for x, _ in solved], axis=1)
             certificates += [certificate for _, certificate in solved]
-        worst = max(certificates, key=lambda found: (not found.usable, found.gap))
+        worst = max(certificates, key=lambda proof: (not proof.usable, proof.gap))
         values *= (1.0 - observed.known_share)[:, None]
         return Fit(
             known + clipped_to_range(values, observed, weights=targets),
@@ -151,6 +158,7 @@ class LinearEstimator(DistributionEstimator):
 
 
 def _solve(system: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the solution of a system of equations, whose diagonal is changed in place."""
     system[np.diag_indices_from(system)] += _NEVER_SINGULAR
     return np.asarray(np.linalg.solve(system, right))
 
