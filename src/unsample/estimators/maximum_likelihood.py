@@ -136,13 +136,14 @@ class Beta(DistributionEstimator):
             for log_share in (log_share_above, log_share_below)
         ]
         shapes = np.stack(statistics, axis=1)
+        log_widths = np.log(observed.widths)
         fits = [
             LogDensity(
                 likelihood=observed.likelihood,
                 shares=share,
                 targets=_TARGETS,
                 shapes=shapes,
-                log_base=np.log(observed.widths),
+                log_base=log_widths,
             ).fit()
             for share in observed.shares
         ]

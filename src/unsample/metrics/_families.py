@@ -12,12 +12,20 @@ from unsample.metrics._metric import Kernel, MetricFamily, Share, first_only, on
 
 
 def _ideal_share(kernel: Kernel) -> Share:
-    """Return the share that divides by the greatest DCG of so many targets among K items."""
+    """Return the share that divides by the greatest DCG of a user's targets among K items.
+
+    Three targets have at most 1 + 1/log2(3) among two items.
+
+    >>> share = _ideal_share(_discount)
+    >>> share(np.array([3]), position=np.array([1]), k=2.0).round(4).tolist()
+    [0.6131]
+    """
 
     def share(relevant: IntArray, position: IntArray, k: float) -> FloatArray:
         counted = np.minimum(relevant, k).astype(np.int64)
-        table = np.cumsum(kernel(np.arange(1.0, counted.max(initial=1) + 1.0), 0.0, k=k))
-        return np.asarray(1.0 / table[counted - 1])
+        first_ranks = np.arange(1.0, counted.max(initial=1) + 1.0)
+        greatest_dcg = np.cumsum(kernel(first_ranks, 0.0, k=k))
+        return np.asarray(1.0 / greatest_dcg[counted - 1])
 
     return share
 
@@ -168,4 +176,4 @@ _ALL = (
     AUC,
     MR,
 )
-REGISTRY: Mapping[str, MetricFamily] = MappingProxyType({each.name: each for each in _ALL})
+REGISTRY: Mapping[str, MetricFamily] = MappingProxyType({family.name: family for family in _ALL})

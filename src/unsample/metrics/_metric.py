@@ -53,17 +53,17 @@ class Jointly(Protocol):
 
 
 def ones(ranks: FloatArray, items: float, k: float) -> FloatArray:
-    """Give all ranks the same weight."""
+    """Return the same weight for all ranks."""
     return np.ones_like(ranks)
 
 
 def _equal_share(relevant: IntArray, position: IntArray, k: float) -> FloatArray:
-    """Give every target of a user the same share."""
+    """Return the same share for all targets of a user."""
     return np.asarray(1.0 / relevant)
 
 
 def first_only(relevant: IntArray, position: IntArray, k: float) -> FloatArray:
-    """Count only the best of a user's targets."""
+    """Return the whole metric as the share of a user's best target, and none for others."""
     return np.asarray(position == 1, dtype=np.float64)
 
 
@@ -99,6 +99,11 @@ class MetricFamily:
     def names(self) -> tuple[str, ...]:
         """Return the name and the aliases."""
         return (self.name, *self.aliases)
+
+    @property
+    def name_of_single(self) -> str:
+        """Return the family that is the same number where users have one relevant item."""
+        return self.single or self.name
 
     @property
     def weighs_alike(self) -> bool:
@@ -158,13 +163,19 @@ class Metric:
 
         Some metrics differ only where users have ``several`` relevant items.
         """
-        mine, theirs = self.family, other.family
-        if not several:
-            return (mine.single or mine.name, self.k) == (theirs.single or theirs.name, other.k)
-        return (mine, self.k) == (theirs, other.k)
+        if self.k != other.k:
+            return False
+        if several:
+            return self.family == other.family
+        return self.family.name_of_single == other.family.name_of_single
 
     def cutoff(self, items: int) -> int:
-        """Return the last rank that counts in a catalogue of this size."""
+        """Return the last rank that counts in a catalogue of this size.
+
+        >>> from unsample.metrics import AUC, Recall
+        >>> (Recall @ 10).cutoff(items=5), AUC().cutoff(items=500)
+        (5, 500)
+        """
         return items if self.k is None else min(self.k, items)
 
     def weights(self, ranks: npt.ArrayLike, items: int) -> FloatArray:
@@ -180,7 +191,15 @@ class Metric:
         return np.broadcast_to(values, ranks.shape)
 
     def shares(self, relevant: IntArray, position: IntArray) -> FloatArray:
-        """Return the share of each target in its user's metric, beside w(R)."""
+        """Return the share of each target in its user's metric, beside w(R).
+
+        Of a user with two relevant items each counts half in Recall, and only the best in HR.
+
+        >>> from unsample.metrics import HR, Recall
+        >>> two, position = np.array([2, 2]), np.array([1, 2])
+        >>> (Recall @ 10).shares(two, position).tolist(), (HR @ 10).shares(two, position).tolist()
+        ([0.5, 0.5], [1.0, 0.0])
+        """
         k = math.inf if self.k is None else float(self.k)
         values = np.asarray(self.family.share(relevant, position, k=k), dtype=np.float64)
         return np.broadcast_to(values, relevant.shape)
@@ -194,8 +213,22 @@ class Metric:
     ) -> FloatArray:
         """Return the metric of each user, from the ranks of all the user's targets.
 
-        ``users`` are numbers from 0, one for each target; ``items`` is one number or one for each
-        target. With ``relevance``, targets have grades, which NDCG weighs.
+        Parameters
+        ----------
+        ranks
+            The rank of each target among all items.
+        users
+            The user of each target, as numbers from 0.
+        items
+            The size of the catalogue: one number, or one for each target.
+        relevance
+            The grade of each target, which NDCG weighs.
+
+        User 0 has relevant items at the ranks 1 and 3: (1 + 1/2) / (1 + 1/log2(3)).
+
+        >>> from unsample.metrics import NDCG
+        >>> (NDCG @ 10).of_users([1, 3, 2], np.array([0, 0, 1]), items=100).round(4).tolist()
+        [0.9197, 0.6309]
         """
         rank = np.asarray(ranks, dtype=np.float64)
         sizes = np.broadcast_to(np.asarray(items, dtype=np.int64), rank.shape)
@@ -203,11 +236,13 @@ class Metric:
         position = positions_by_user(users, rank)
         if self.family.jointly is not None:
             k = math.inf if self.k is None else float(self.k)
-            gains = self.family.jointly(rank, position, relevant, sizes, k) / relevant
-        else:
-            gains = self.parts(users, position, relevance=relevance) * self._weights_by_size(
-                rank, sizes
+            numbers = self.family.jointly(
+                rank, position=position, relevant=relevant, sizes=sizes, k=k
             )
+            gains = numbers / relevant
+        else:
+            shares = self.parts(users, position, relevance=relevance)
+            gains = shares * self._weights_by_size(rank, sizes)
         return np.asarray(np.bincount(users, gains))
 
     def parts(
@@ -227,14 +262,21 @@ class Metric:
         """Return w(R) where catalogues differ."""
         if self.k is not None and not self.family.uses_items:
             return self.weights(ranks, int(sizes.max(initial=1)))
-        found = np.zeros(len(ranks))
+        weights = np.zeros(len(ranks))
         for size in np.unique(sizes):
             chosen = sizes == size
-            found[chosen] = self.weights(ranks[chosen], int(size))
-        return found
+            weights[chosen] = self.weights(ranks[chosen], int(size))
+        return weights
 
     def _ideal(self, users: IntArray, gain: FloatArray) -> FloatArray:
-        """Return the greatest DCG that each user's targets could have."""
+        """Return the greatest DCG that each user's targets could have.
+
+        Grades of 1 and 3 give at most 3 + 1/log2(3).
+
+        >>> from unsample.metrics import NDCG
+        >>> (NDCG @ 10)._ideal(np.array([0, 0]), np.array([1.0, 3.0])).round(4).tolist()
+        [3.6309]
+        """
         position = positions_by_user(users, -gain)
         inside = position <= (np.inf if self.k is None else self.k)
         discount = self.family.kernel(
@@ -251,7 +293,11 @@ class Metric:
 
 
 def positions_by_user(users: IntArray, values: FloatArray) -> IntArray:
-    """Return the position of each value among those of its user: 1 is the smallest."""
+    """Return the position of each value among the values of its user: 1 is the smallest.
+
+    >>> positions_by_user(np.array([0, 1, 0]), np.array([30.0, 4.0, 2.0])).tolist()
+    [2, 1, 1]
+    """
     order = np.lexsort([values, users])
     sorted_users = users[order]
     first = np.flatnonzero(np.diff(sorted_users, prepend=-1))
@@ -266,6 +312,11 @@ def custom(name: str, weight: Callable[[FloatArray], FloatArray]) -> MetricFamil
 
     ``weight`` takes a float array of ranks (fractional ones too: bins are averaged at them) and
     returns finite weights of the same shape. It should rise or fall smoothly.
+
+    Raises
+    ------
+    MetricError
+        The name is no name; or, when the metric is computed, the weights are not finite.
 
     >>> decayed = custom("Decayed", lambda rank: 0.9 ** (rank - 1))
     >>> (decayed @ 5).weights([1, 2, 9], items=100).round(2).tolist()

@@ -32,11 +32,20 @@ _OTHER_WORDS = {
     "meanreciprocalrank": "mrr",
 }
 #: Every name in lower case -> its family, and the name as it is printed.
-_KNOWN = {name.casefold(): (each, name) for each in REGISTRY.values() for name in each.names}
+_KNOWN = {name.casefold(): (family, name) for family in REGISTRY.values() for name in family.names}
 
 
 def parse(name: str | Metric) -> Metric:
-    """Return the metric of this name, in any case and with any alias."""
+    """Return the metric of this name, in upper or lower case, or under an alias.
+
+    Raises
+    ------
+    MetricError
+        There is no such metric; the message suggests the one that may be meant.
+
+    >>> parse("ndcg@10"), parse("HitRate@5"), parse("AUC")
+    (NDCG@10, HitRate@5, AUC)
+    """
     if isinstance(name, Metric):
         return name
     match = _METRIC.fullmatch(name) if isinstance(name, str) else None
@@ -66,13 +75,13 @@ def parse_all(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...
     >>> parse_all("NDCG@10, AP(norm=min)@5")
     (NDCG@10, AP(norm=min)@5)
     """
-    given = [names] if isinstance(names, str | Metric) else names
-    # Commas inside brackets belong to a name.
-    single = [
-        each
-        for name in given
-        for each in (re.split(r",(?![^()]*\))", name) if isinstance(name, str) else [name])
-    ]
+    single: list[str | Metric] = []
+    for name in [names] if isinstance(names, str | Metric) else names:
+        if isinstance(name, str):
+            # Commas inside brackets belong to a name.
+            single += re.split(r",(?![^()]*\))", name)
+        else:
+            single.append(name)
     metrics = tuple(dict.fromkeys(parse(name) for name in single))
     if not metrics:
         raise MetricError("metrics must name at least one metric, got none; try NDCG@10")
@@ -83,16 +92,21 @@ def find_metric(name: Any, metrics: Iterable[Metric], *, several: bool = False) 
     """Return the metric that has this name, or else the same metric under another name.
 
     If users have ``several`` relevant items, fewer names mean the same metric.
+
+    >>> find_metric("HR@10", parse_all("NDCG@10, Recall@10"))
+    Recall@10
+    >>> find_metric("HR@10", parse_all("NDCG@10, Recall@10"), several=True) is None
+    True
     """
-    there = tuple(metrics)
-    for metric in there:
+    choices = tuple(metrics)
+    for metric in choices:
         if metric.name == str(name):
             return metric
     try:
         wanted = parse(name)
     except MetricError:
         return None
-    return next((metric for metric in there if metric.same_as(wanted, several=several)), None)
+    return next((metric for metric in choices if metric.same_as(wanted, several=several)), None)
 
 
 def _suggest(name: object) -> str:

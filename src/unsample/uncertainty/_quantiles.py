@@ -13,7 +13,11 @@ DEFAULT_LEVEL = 0.95
 
 
 def quantile(level: float, df: float = math.inf) -> float:
-    """Return how many standard errors a two-sided interval reaches (t or normal)."""
+    """Return how many standard errors a two-sided interval reaches (t or normal).
+
+    >>> round(quantile(0.95), 3), round(quantile(0.95, df=4), 3)
+    (1.96, 2.776)
+    """
     from scipy.special import ndtri, stdtrit
 
     end = (1.0 + check_level(level)) / 2.0
@@ -23,13 +27,31 @@ def quantile(level: float, df: float = math.inf) -> float:
 def clopper_pearson(
     low: FloatArray, high: FloatArray, targets: float | FloatArray, part: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return limits of a probability whose observed share is in ``low..high``."""
+    """Return limits of a probability whose observed share is in ``low..high``.
+
+    Parameters
+    ----------
+    low, high
+        The smallest and the largest share of targets that may have been observed.
+    targets
+        The number of targets.
+    part
+        The probability that each limit may be wrong with.
+
+    With 2 hits among 10 the limits at 95 % are those of the usual tables:
+
+    >>> share = np.array([0.2])
+    >>> lower, upper = clopper_pearson(share, share, targets=10, part=0.025)
+    >>> lower.round(4).tolist(), upper.round(4).tolist()
+    ([0.0252], [0.5561])
+    """
     from scipy.special import betaincinv
 
-    below, above = low * targets, (1.0 - high) * targets
-    lower = betaincinv(np.maximum(below, 1e-9), targets - below + 1.0, part)
-    upper = betaincinv(targets - above + 1.0, np.maximum(above, 1e-9), 1.0 - part)
-    return np.where(below > 1e-9, lower, 0.0), np.where(above > 1e-9, upper, 1.0)
+    hits = low * targets
+    misses = (1.0 - high) * targets
+    lower = betaincinv(np.maximum(hits, 1e-9), targets - hits + 1.0, part)
+    upper = betaincinv(targets - misses + 1.0, np.maximum(misses, 1e-9), 1.0 - part)
+    return np.where(hits > 1e-9, lower, 0.0), np.where(misses > 1e-9, upper, 1.0)
 
 
 def hoeffding(
@@ -37,20 +59,30 @@ def hoeffding(
 ) -> tuple[FloatArray, FloatArray]:
     """Return limits of the mean of variables in 0..1 whose observed mean is in ``low..high``.
 
-    The mean of M such variables exceeds x with probability at most exp(-M KL(x, mean)), so the
-    limits are the means at which this is ``part``; bisection finds them.
+    The mean of M such variables exceeds x with probability at most exp(-M KL(x, mean)). The limits
+    are the means at which this is ``part``, found by bisection. Parameters are as in
+    `clopper_pearson`.
+
+    >>> mean = np.array([0.2])
+    >>> lower, upper = hoeffding(mean, mean, targets=10, part=0.025)
+    >>> lower.round(4).tolist(), upper.round(4).tolist()
+    ([0.0137], [0.6198])
     """
     from scipy.special import rel_entr
 
     budget = -np.log(part) / targets
 
     def furthest(start: FloatArray, end: float) -> FloatArray:
-        inside, outside = start.copy(), np.full(len(start), end)
+        """Return the mean between start and end at which the probability is used up."""
+        inside = start.copy()
+        outside = np.full(len(start), end)
         # Halvings of an interval of length one: enough for all digits that a limit needs.
         for _ in range(50):
             middle = (inside + outside) / 2.0
-            near = rel_entr(start, middle) + rel_entr(1.0 - start, 1.0 - middle) <= budget
-            inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
+            divergence = rel_entr(start, middle) + rel_entr(1.0 - start, 1.0 - middle)
+            near = divergence <= budget
+            inside = np.where(near, middle, inside)
+            outside = np.where(near, outside, middle)
         return outside
 
     return furthest(low, 0.0), furthest(high, 1.0)

@@ -1,8 +1,8 @@
-"""`Uncertain`: a number and how far it may be from the truth, wherever both come from.
+"""`Uncertain`: a number, and how far it may be from the truth.
 
-Every number that a result shows is one of three: read from draws, a mean with its error, or between
-bounds. All answer the same questions, and the answers of one number cannot contradict each other:
-an interval, a probability and the value are read from one distribution.
+Every number that a result shows is of one of three kinds: read from draws, a mean with its error,
+or between bounds. All answer the same questions. The answers of one number cannot contradict each
+other, because interval, probability and value are read from one distribution.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 from unsample._checks import FloatArray, check_level, check_real
 from unsample.uncertainty._quantiles import DEFAULT_LEVEL, quantile
 
-#: Beyond so many draws from either end the distribution is extrapolated, ...
+#: Beyond this number of draws from either end the distribution is extrapolated, ...
 _OUTERMOST = 20
-#: ... by the slope between this draw and one so many times as far inside.
+#: ... by the slope between this draw and another one, this many times as far from the end.
 _SLOPE_OVER = 10
 
 
@@ -38,7 +38,7 @@ class Uncertain(ABC):
 
     @abstractmethod
     def quantile(self, probability: float) -> float:
-        """Return what the number is below with this probability."""
+        """Return the limit that the number is below with this probability."""
 
     @abstractmethod
     def probability_above(self, limit: float) -> float:
@@ -52,11 +52,11 @@ class Uncertain(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FromDraws(Uncertain):
-    """A number for each draw of what it depends on; the value is their median.
+    """A number that is known for each draw of a distribution; the value is the median.
 
     Beyond the outermost draws the distribution goes on as a normal one does: linearly in normal
-    scores. Interval and probability use the same line, so an interval excludes a limit exactly
-    where the probability to be beyond it says so.
+    scores. Interval and probability use the same line. So an interval excludes a limit exactly
+    where the probability to be beyond the limit is small enough.
 
     >>> number = FromDraws.of(np.linspace(0.0, 1.0, 1001))
     >>> number.value, round(number.quantile(0.9), 3), round(number.probability_above(0.25), 3)
@@ -77,15 +77,15 @@ class FromDraws(Uncertain):
         return cls(value=value, ordered=np.sort(draws), minimum=minimum, maximum=maximum)
 
     def quantile(self, probability: float) -> float:
-        """Return what so large a share of the draws is below."""
+        """Return the limit that this share of the draws is below."""
         check_real("probability", probability, low=0.0, high=1.0, open_low=True, open_high=True)
         scores, values = self._knots
         if self._outer_share < probability < 1.0 - self._outer_share:
             count = len(self.ordered)
-            found = float(np.interp(probability * count - 0.5, np.arange(count), self.ordered))
+            number = float(np.interp(probability * count - 0.5, np.arange(count), self.ordered))
         else:
-            found = _line(_normal_score(probability), scores, values=values)
-        return min(max(found, self.minimum), self.maximum)
+            number = _line(_normal_score(probability), scores, values=values)
+        return min(max(number, self.minimum), self.maximum)
 
     def probability_above(self, limit: float) -> float:
         """Return the share of draws above a limit; ties count half."""
@@ -117,24 +117,42 @@ class FromDraws(Uncertain):
         shares = np.array([inner, outer, 1.0 - outer, 1.0 - inner])
         count = len(self.ordered)
         values = np.interp(shares * count - 0.5, np.arange(count), self.ordered)
-        return tuple(_normal_score(each) for each in shares.tolist()), tuple(values.tolist())
+        scores = [_normal_score(share) for share in shares.tolist()]
+        return tuple(scores), tuple(values.tolist())
 
 
 def _normal_score(probability: float) -> float:
+    """Return the quantile of the standard normal distribution.
+
+    >>> round(_normal_score(0.975), 3)
+    1.96
+    """
     from scipy.special import ndtri
 
     return float(ndtri(probability))
 
 
 def _line(score: float, scores: tuple[float, ...], values: tuple[float, ...]) -> float:
-    """Return the value at a normal score beyond the outermost knots."""
+    """Return the value at a normal score beyond the outermost knots.
+
+    The knots are in the order low inner, low outer, high outer, high inner. Here values are ten
+    times the scores.
+
+    >>> _line(3.0, (-1.0, -2.0, 2.0, 1.0), (-10.0, -20.0, 20.0, 10.0))
+    30.0
+    """
     (inside, outside) = (0, 1) if score < 0.0 else (3, 2)
     slope = (values[outside] - values[inside]) / (scores[outside] - scores[inside])
     return values[outside] + slope * (score - scores[outside])
 
 
 def _tail_above(limit: float, scores: tuple[float, ...], values: tuple[float, ...]) -> float:
-    """Return the probability to be above a limit that lies beyond the outermost knots."""
+    """Return the probability to be above a limit that lies beyond the outermost knots.
+
+    >>> scores, values = (-1.0, -2.0, 2.0, 1.0), (-10.0, -20.0, 20.0, 10.0)
+    >>> round(_tail_above(30.0, scores, values), 5)                  # at the normal score 3
+    0.00135
+    """
     from scipy.special import ndtr
 
     (inside, outside) = (0, 1) if limit < values[1] else (3, 2)
@@ -163,11 +181,11 @@ class MeanWithError(Uncertain):
     maximum: float = math.inf
 
     def quantile(self, probability: float) -> float:
-        """Return what the mean is below with this probability."""
-        reach = math.copysign(
-            quantile(abs(2.0 * probability - 1.0), self.df) if probability != 0.5 else 0.0,
-            probability - 0.5,
-        )
+        """Return the limit that the mean is below with this probability."""
+        reach = 0.0
+        if probability != 0.5:
+            standard_errors = quantile(abs(2.0 * probability - 1.0), self.df)
+            reach = math.copysign(standard_errors, probability - 0.5)
         return min(max(self.value + reach * self.error, self.minimum), self.maximum)
 
     def probability_above(self, limit: float) -> float:
@@ -183,7 +201,10 @@ class MeanWithError(Uncertain):
 
 @dataclass(frozen=True)
 class MeanWithLimits(Uncertain):
-    """A mean over users whose error gives its own limits, also for few users and rare hits."""
+    """A mean over users whose error gives its own limits, also for few users and rare hits.
+
+    ``error`` may be a `MeanError`, for instance.
+    """
 
     value: float
     error: MeanInterval = field(repr=False)
@@ -208,9 +229,13 @@ class MeanWithLimits(Uncertain):
 
 @dataclass(frozen=True, eq=False)
 class BetweenBounds(Uncertain):
-    """A number of which nothing is known but that it lies between two limits.
+    """A number that is only known to lie between two limits.
 
-    ``limits`` gives them at a level: they allow for the error of the data as well.
+    ``limits`` gives the limits at a level: they allow for the error of the data as well.
+
+    >>> number = BetweenBounds(value=0.3, limits=lambda level: (0.2, 0.6))
+    >>> number.interval(0.95), number.probability_above(0.5)
+    ((0.2, 0.6), nan)
     """
 
     value: float
