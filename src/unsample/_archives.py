@@ -1,6 +1,6 @@
 """Archives of arrays, and compressed files.
 
-Files of others are not trusted: no pickles, and nothing that unpacks without end.
+Files may come from anybody: no pickles are read, and nothing that unpacks without end.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class _Unpacked(io.RawIOBase):
     """The content of a compressed file, counted while it is read."""
 
     def __init__(self, inner: lzma.LZMAFile | gzip.GzipFile, path: Path) -> None:
-        self._inner, self._path, self._done = inner, path, 0
+        self._inner = inner
+        self._path = path
+        self._unpacked = 0
         self._packed = path.stat().st_size
 
     def readable(self) -> bool:
@@ -75,8 +77,8 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int:
         part = self._inner.read(len(buffer))
-        self._done += len(part)
-        check_unpacked(repr(str(self._path)), self._packed, self._done, hint="unpack it first")
+        self._unpacked += len(part)
+        check_unpacked(repr(str(self._path)), self._packed, self._unpacked, hint="unpack it first")
         buffer[: len(part)] = part
         return len(part)
 
@@ -138,9 +140,10 @@ def write_arrays(
 
 @contextmanager
 def _new_archive(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
-    """Yield an archive that is written; an error, such as Ctrl-C amid the writing, leaves as it is.
+    """Yield a new archive; an error inside, such as Ctrl-C, is raised as it is.
 
-    An archive cannot be closed while a member is written: that error would hide the first one.
+    An archive cannot be closed while a member is written. The error of closing it would hide the
+    first one.
     """
     archive = zipfile.ZipFile(stream, "w")
     try:
@@ -152,11 +155,11 @@ def _new_archive(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
 
 
 def _plain(name: str, array: Any) -> npt.NDArray[Any]:
-    """Refuse what is no array, has values without a size, or holds text that is none."""
+    """Return an array of numbers or text; refuse anything else, and text that is not Unicode."""
     if not isinstance(array, np.ndarray) or (array.size and not array.itemsize):
         raise ValueError(f"{name!r} must be an array of plain numbers or text")
     if array.dtype.kind == "U" and array.size:
         letters = array.ravel(order="K").view(f"{array.dtype.str[0]}u4")
         if letters.max() > sys.maxunicode:
-            raise ValueError(f"{name!r} holds text that is none")
+            raise ValueError(f"{name!r} holds text that is not Unicode")
     return array

@@ -72,7 +72,7 @@ def as_index(values: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.intp]:
 
 
 def as_rng(rng: Seed) -> np.random.Generator:
-    """Return a Generator: the one given, or a new one from the seed (None draws fresh entropy)."""
+    """Return a Generator unchanged, or a new one from a seed; None draws fresh entropy."""
     if isinstance(rng, np.random.Generator):
         return rng
     if isinstance(rng, np.random.SeedSequence) or rng is None:
@@ -123,10 +123,10 @@ def as_integer_array(
 
 
 def check_unmasked(name: str, values: Any, *, error: type[InputError] = InputError) -> None:
-    """Refuse an array that hides values behind a mask, below which other numbers stand."""
+    """Refuse an array with masked values: behind the mask there are other numbers."""
     if np.ma.is_masked(values):
         hidden = int(np.sum(np.ma.getmask(values)))
-        raise error(f"{name} must hold a value everywhere, got {hidden:,} that are masked")
+        raise error(f"{name} must hold a value everywhere, got {hidden:,} masked values")
 
 
 def as_text_array(

@@ -1,8 +1,9 @@
 """What an archive must hold: one description of each of its fields, checked when it is read.
 
-Archives of others are not trusted. A number that is out of its range would give another result, an
-endless loop, or an error of Python's far from its cause. So every reader of an archive says of each
-field what it holds, and `read_fields` refuses what is missing, what is more, and what differs.
+Archives may come from anybody. A number out of its range would give another result, an endless
+loop, or an error of Python's far from its cause. So every reader of an archive describes each of
+its fields. `read_fields` refuses archives in which a field is missing, differs from its
+description, or is not described.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import numpy.typing as npt
 from unsample._rules import check_real
 from unsample.errors import FileError, InputError
 
-#: Kind of a field -> the kinds of numpy's types that it may have, the type it is read as, and what
-#: it is called.
+#: Kind of a field -> the kinds of numpy's types that it may have, the type that it is read as, and
+#: its name in messages.
 _KINDS: dict[str, tuple[str, type, str]] = {
     "whole": ("iu", np.int64, "whole numbers"),
     "real": ("f", np.float64, "finite numbers"),
@@ -31,10 +32,13 @@ _ANEW = "the file is damaged or was changed; write it anew"
 
 @dataclass(frozen=True)
 class Field:
-    """What one array of an archive holds: the kind of its values, its shape and its range.
+    """The description of an array in an archive: the kind of its values, its shape and its range.
 
     An axis of the shape has a number of values, or a name: axes of one name are equally long. The
-    ends of the range belong to it. They may be arrays, one value for each of the field's.
+    range includes its ends. These may be arrays, with one value for each value of the field.
+
+    >>> Field("whole", ("rows",), low=1).problem(np.array([3, 0]), {})
+    'hold whole numbers from 1 to inf, got 0'
     """
 
     kind: str = "whole"
@@ -45,7 +49,10 @@ class Field:
     missing: bool = False
 
     def problem(self, values: Any, sizes: dict[str, int]) -> str:
-        """Return what is wrong with an array, or nothing; ``sizes`` are those of named axes."""
+        """Return what is wrong with an array, or nothing.
+
+        ``sizes`` has the lengths of named axes, and is given those that are new.
+        """
         kinds, _, called = _KINDS[self.kind]
         if not isinstance(values, np.ndarray) or values.dtype.kind not in kinds:
             return f"hold {called}, got {getattr(values, 'dtype', type(values).__name__)}"
@@ -62,9 +69,10 @@ class Field:
         good |= np.isnan(values) & self.missing
         if good.all():
             return ""
-        at = np.unravel_index(int(np.argmin(good)), shape)
-        low, high = (np.broadcast_to(end, shape)[at].item() for end in (self.low, self.high))
-        return f"hold {called} from {low:,.15g} to {high:,.15g}, got {values[at]}"
+        index = np.unravel_index(int(np.argmin(good)), shape)
+        low = np.broadcast_to(self.low, shape)[index].item()
+        high = np.broadcast_to(self.high, shape)[index].item()
+        return f"hold {called} from {low:,.15g} to {high:,.15g}, got {values[index]}"
 
 
 def read_fields(
@@ -91,11 +99,12 @@ the file is damaged or was changed; write it anew
     for name, field in fields.items():
         problem = field.problem(found[name], sizes)
         refuse_unless(not problem, f"{name!r} of {where} must {problem}", error=error)
-    return {name: found[name].astype(_KINDS[each.kind][1]) for name, each in fields.items()}
+    types = {name: _KINDS[field.kind][1] for name, field in fields.items()}
+    return {name: found[name].astype(type_) for name, type_ in types.items()}
 
 
 def refuse_unless(good: object, text: str, error: type[InputError] = FileError) -> None:
-    """Raise an error that says what an archive must hold, and what to do, unless it does."""
+    """Raise an error with the rule that an archive breaks, and what to do, unless it is good."""
     if not good:
         raise error(f"{text}; {_ANEW}")
 
@@ -112,15 +121,15 @@ def read_number(
 def read_object(found: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
     """Return the JSON object that an archive holds as bytes; none of its values is checked."""
     refuse_unless(name in found, f"{where} lacks {name!r}")
-    held = found[name]
-    read: Any = None
-    if held.dtype == np.uint8 and held.ndim == 1:
+    text = found[name]
+    value: Any = None
+    if text.dtype == np.uint8 and text.ndim == 1:
         try:
-            read = json.loads(held.tobytes())
+            value = json.loads(text.tobytes())
         except (ValueError, RecursionError) as problem:
             raise FileError(f"{name!r} of {where} must hold JSON, got {problem}; {_ANEW}") from None
-    refuse_unless(isinstance(read, dict), f"{name!r} of {where} must hold an object in JSON")
-    return dict(read)
+    refuse_unless(isinstance(value, dict), f"{name!r} of {where} must hold an object in JSON")
+    return dict(value)
 
 
 def _listed(names: set[str]) -> str:
@@ -128,5 +137,11 @@ def _listed(names: set[str]) -> str:
 
 
 def _shown(shape: tuple[int | str, ...], sizes: Mapping[str, int]) -> str:
-    plain = [str(each if isinstance(each, int) else sizes.get(each, each)) for each in shape]
-    return f"({', '.join(plain)}{',' * (len(plain) == 1)})"
+    """Return a shape as Python writes it, named axes by their length where it is known.
+
+    >>> _shown(("rows", 2), {"rows": 7}), _shown(("rows",), {})
+    ('(7, 2)', '(rows,)')
+    """
+    lengths = [str(axis if isinstance(axis, int) else sizes.get(axis, axis)) for axis in shape]
+    comma = "," if len(lengths) == 1 else ""
+    return f"({', '.join(lengths)}{comma})"

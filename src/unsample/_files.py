@@ -72,7 +72,15 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def check_ending(name: str, path: Path, endings: Sequence[str]) -> None:
-    """Refuse a path that does not end as the format does: it may be that of somebody's data."""
+    """Refuse a path that does not end as the format does: it may be a file of somebody's data.
+
+    >>> check_ending("plot", Path("ranks.svg"), PLOT_ENDINGS)
+    >>> try:
+    ...     check_ending("plot", Path("ranks.csv"), PLOT_ENDINGS)
+    ... except FileError as problem:
+    ...     print(problem)
+    plot must end in .svg, .pdf or .png, got 'ranks.csv'; such as 'ranks.svg'
+    """
     if path.suffix.lower() not in endings:
         *others, last = endings
         rule = f"{', '.join(others)} or {last}" if others else last
@@ -82,11 +90,11 @@ def check_ending(name: str, path: Path, endings: Sequence[str]) -> None:
 
 
 def check_apart(name: str, path: Path, others: Iterable[str]) -> None:
-    """Refuse to write over a file that is read or written besides, whatever it is called there.
+    """Refuse to write over a file that is also read or written, whatever it is called there.
 
     ``others`` are paths, patterns, folders, or - for standard input. Links, and other spellings of
-    a path, mean the same file. A new file in a folder that is read, or whose name a pattern has,
-    would be read the next time.
+    a path, mean the same file. A new file in a folder that is read, or with a name that matches a
+    pattern, would be read the next time.
     """
     others = list(others)
     reader = next((other for other in others if _would_read(path, other)), None)
@@ -117,8 +125,9 @@ def _would_read(path: Path, source: str) -> bool:
     if not glob.has_magic(source) or is_file(source):
         return False
     folder, name = os.path.split(source)
-    if name == "**":  # all that is below
-        folder, name = source, "*"
+    if name == "**":  # all files below
+        folder = source
+        name = "*"
     if not fnmatch(path.name, name):
         return False
     # The folders themselves are compared: links and other spellings mean the same.
@@ -189,7 +198,10 @@ def _temporary(target: Path) -> Iterator[Path]:
 
 
 def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder that is removed on leaving; a lock is held while the first one is found."""
+    """Return a new folder that is removed on leaving.
+
+    Python looks for the place of such folders once, and no process may fork meanwhile.
+    """
     with ONCE:
         return tempfile.TemporaryDirectory(prefix="unsample-")
 
@@ -207,11 +219,16 @@ def find_files(path: str) -> list[Path]:
             f"source must be on this machine, got {path!r}; fetch it first, or open it as a frame "
             "(duckdb.read_parquet, polars.scan_parquet, spark.read)"
         )
-    is_folder, is_pattern = os.path.isdir(path), glob.has_magic(path)  # noqa: PTH112 - as is_file
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - as is_file
+    is_pattern = glob.has_magic(path)
     if not is_folder and not is_pattern and os.path.exists(path):  # noqa: PTH110 - as is_file
         return [Path(path)]
-    found = sorted(Path(path).rglob("*")) if is_folder else _matches(path) if is_pattern else []
-    files = [file for file in found if is_file(file) and file.name[0] not in "._"]
+    paths: list[Path] = []
+    if is_folder:
+        paths = sorted(Path(path).rglob("*"))
+    elif is_pattern:
+        paths = _matches(path)
+    files = [file for file in paths if is_file(file) and file.name[0] not in "._"]
     if not files and is_folder:
         raise FileError(f"there is no file in the folder {path!r}")
     if not files:
@@ -236,13 +253,14 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def _matches(pattern: str) -> list[Path]:
+    """Return the sorted paths that match a pattern."""
     if len(pattern) > _LONGEST_PATTERN:
         raise FileError(
             f"a pattern of files must have at most {_LONGEST_PATTERN:,} letters, got "
             f"{len(pattern):,}; give their folder"
         )
     try:
-        found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob needs a root
+        paths = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob needs a root
     except (OSError, re.error) as problem:
         raise FileError(f"{pattern!r} must be a pattern of files: {problem}") from problem
-    return [Path(path) for path in sorted(found)]
+    return [Path(path) for path in sorted(paths)]

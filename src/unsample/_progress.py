@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-#: Seconds before a line is shown at all, and at least between two versions of it.
-_PATIENCE, _EVERY = 2.0, 0.2
+#: Seconds before a line is shown at all.
+_PATIENCE = 2.0
+#: The fewest seconds between two versions of the line.
+_EVERY = 0.2
 _WIDTH = 20
 
 
 class Progress(Protocol):
-    """Called from time to time with steps done, all steps, and a note on the last step."""
+    """A function that is called from time to time during a long computation."""
 
     def __call__(self, done: int, total: int, note: str = "") -> object:
-        """Take note of ``done`` of ``total`` steps."""
+        """Show that ``done`` of ``total`` steps are done, with a note on the last step."""
 
 
 @contextmanager
@@ -26,7 +28,8 @@ def terminal_progress(label: str) -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    began, shown = time.monotonic(), 0.0
+    began = time.monotonic()
+    shown = 0.0
 
     def update(done: int, total: int, note: str = "") -> None:
         nonlocal shown

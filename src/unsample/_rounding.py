@@ -9,7 +9,7 @@ _SIGNIFICANT = 2
 
 
 def rounded(value: float, digits: int = _SIGNIFICANT) -> str:
-    """Return a number with this many significant digits, never with an exponent.
+    """Return a number with this number of significant digits, never with an exponent.
 
     >>> rounded(9.04), rounded(126.0), rounded(0.0126)
     ('9', '130', '0.013')
@@ -36,7 +36,7 @@ def rounded_up(value: float, digits: int = _SIGNIFICANT) -> str:
 
 
 def limits_as_text(low: float, high: float, decimals: int) -> str:
-    """Return a range that holds all between two limits, with this many decimals.
+    """Return a range that includes both limits, with this number of decimals.
 
     >>> limits_as_text(0.26649, 0.47703, decimals=3)
     '0.266 .. 0.478'
@@ -80,5 +80,9 @@ def _significant(value: float, digits: int, rule: str) -> str:
 
 
 def _to_power(value: Decimal, power: int, rule: str) -> Decimal:
-    """Round a value to a multiple of 10 to this power."""
+    """Return a value rounded to a multiple of 10 to this power.
+
+    >>> _to_power(Decimal("1299"), 2, ROUND_FLOOR)
+    Decimal('1.2E+3')
+    """
     return value.scaleb(-power).to_integral_value(rule).scaleb(power)

@@ -1,4 +1,4 @@
-"""Checks of single values, warnings, and texts for people: what needs no numpy."""
+"""Checks of single values, warnings, and texts for people, all without numpy."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from typing import Any
 
 from unsample.errors import InputError, MissingExtraError, UnsampleWarning
 
-#: Held while something is done that a process does once, such as an import, and while what belongs
-#: to the whole process changes. No process forks meanwhile: its child would wait for ever for the
-#: thread that had begun it, and is not there.
+#: A lock for work that a process does once, such as an import, and for changes of what belongs to
+#: the whole process. No process forks while it is held: the child would wait for ever for a thread
+#: that it does not have.
 #:
-#: A fork takes such locks in the reverse order of their registration, and logging has one as well,
-#: which many modules want while they are imported. So logging is imported first: a fork that held
-#: its lock, and waited for an import that wants it, would wait for ever.
+#: A fork takes such locks in the reverse order of their registration. Logging has a lock as well,
+#: which many modules need while they are imported. So logging is imported first: otherwise a fork
+#: that holds the lock of logging would wait for an import that needs it, for ever.
 ONCE = RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -57,7 +57,16 @@ def check_integer(
     hint: str = "",
     error: type[InputError] = InputError,
 ) -> int:
-    """Return ``value`` as an int between ``minimum`` and ``maximum``, or say what is wrong."""
+    """Return ``value`` as an int between ``minimum`` and ``maximum``; refuse anything else.
+
+    >>> check_integer("sampled", 99.0, minimum=1)
+    99
+    >>> try:
+    ...     check_integer("sampled", 0, minimum=1)
+    ... except InputError as problem:
+    ...     print(problem)
+    sampled must be an integer of at least 1, got 0
+    """
     number = _whole_number(value)
     if number is None or number < minimum or (maximum is not None and number > maximum):
         rule = f"an integer of at least {minimum}"
@@ -78,7 +87,14 @@ def check_real(
     hint: str = "",
     error: type[InputError] = InputError,
 ) -> float:
-    """Return ``value`` as a finite float inside the stated range, or say what is wrong."""
+    """Return ``value`` as a finite float inside a range; refuse anything else.
+
+    >>> try:
+    ...     check_real("gamma", 0, low=0.0, high=1.0, open_low=True)
+    ... except InputError as problem:
+    ...     print(problem)
+    gamma must be a number in (0, 1], got 0
+    """
     number = _real_number(value)
     inside = low < number if open_low else low <= number
     inside = inside and (number < high if open_high else number <= high)
@@ -136,14 +152,22 @@ def check_kind(name: str, value: object, kind: type, *, hint: str = "") -> None:
 
 
 def suggest(word: str, choices: Iterable[str], *, near: float = 0.6) -> str:
-    """Return ``did you mean X?`` for the nearest choice, or nothing when none is ``near``."""
+    """Return ``did you mean X?`` for the nearest choice, or nothing when none is ``near``.
+
+    >>> suggest("recal", ["Recall", "NDCG"])
+    'did you mean Recall?'
+    """
     by_folded = {choice.casefold(): choice for choice in choices}
-    found = difflib.get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=near)
-    return f"did you mean {by_folded[found[0]]}?" if found else ""
+    matches = difflib.get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=near)
+    return f"did you mean {by_folded[matches[0]]}?" if matches else ""
 
 
 def at_position(index: int, size: int) -> str:
-    """Return where a value stands, counted from 1 as the lines of a file are."""
+    """Return where a value stands, counted from 1 as the lines of a file are.
+
+    >>> at_position(0, 5000)
+    'at position 1 of 5,000'
+    """
     return f"at position {index + 1:,} of {size:,}"
 
 
@@ -170,7 +194,7 @@ def import_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
 
 
 def warn(text: str, category: type[UnsampleWarning] = UnsampleWarning) -> None:
-    """Raise a warning of Python that points at the line outside this package that led to it."""
+    """Issue a warning of Python's that points at the line outside this package that led to it."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as warnings itself finds the line
     level = 2
     while frame is not None and frame.f_code.co_filename.startswith(_PASSED):
@@ -180,7 +204,7 @@ def warn(text: str, category: type[UnsampleWarning] = UnsampleWarning) -> None:
 
 
 def printable(text: str) -> str:
-    r"""Return text in which everything that a terminal would obey is spelt out.
+    r"""Return text in which all characters that a terminal would obey are spelt out.
 
     >>> print(printable("red: \x1b[31m"))
     red: \x1b[31m
@@ -189,7 +213,7 @@ def printable(text: str) -> str:
 
 
 def _whole_number(value: object) -> int | None:
-    """Return the whole number that ``value`` is, also when spelt 10.0; True is not a number."""
+    """Return ``value`` as an int, also where it is spelt 10.0; None where it is no whole number."""
     if isinstance(value, bool):
         return None
     if isinstance(value, numbers.Integral):
@@ -210,7 +234,11 @@ def _real_number(value: object) -> float:
 
 
 def message(name: str, rule: str, got: object, hint: str, show: Any = repr) -> str:
-    """Return a message that names the argument, the rule, what it got, and what to do."""
+    """Return a message that names the argument, the rule, the value that it got, and what to do.
+
+    >>> message("level", "a number in (0, 1)", got=95, hint="0.95 gives a 95 % interval")
+    'level must be a number in (0, 1), got 95; 0.95 gives a 95 % interval'
+    """
     shown = show(got)
     if len(shown) > 80:
         shown = shown[:77] + "..."

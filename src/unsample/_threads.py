@@ -37,76 +37,85 @@ class cached_property(Generic[Given, Done]):  # noqa: N801 - as that of functool
     """
 
     def __init__(self, compute: Callable[[Given], Done]) -> None:
-        self.compute, self.__doc__ = compute, compute.__doc__
+        self.compute = compute
+        self.__doc__ = compute.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     @overload
-    def __get__(self, held: None, owner: type) -> Self: ...
+    def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, held: Given, owner: type) -> Done: ...
-    def __get__(self, held: Given | None, owner: type) -> Self | Done:
-        if held is None:
+    def __get__(self, instance: Given, owner: type) -> Done: ...
+    def __get__(self, instance: Given | None, owner: type) -> Self | Done:
+        if instance is None:
             return self
-        value = self.compute(held)
-        kept: Done = vars(held).setdefault(self.name, value)
-        return kept
+        value = self.compute(instance)
+        first_value: Done = vars(instance).setdefault(self.name, value)
+        return first_value
 
 
 class _Limit:
+    """The limit of BLAS threads while calls are inside; it belongs to the whole process."""
+
     def __init__(self) -> None:
-        self.known = -1
+        #: How many libraries with a BLAS were loaded when they were last looked for.
+        self.loaded = -1
         #: The thread of each call that is inside.
         self.inside: dict[object, int] = {}
+        #: The BLAS libraries, and the limit that is set on them.
         self.libraries: Any = None
-        self.taken: Any = None
+        self.limits: Any = None
 
     def enter(self) -> object:
-        """Set the limit if nobody has, and return what `leave` is to be given."""
+        """Set the limit if no other call has, and return a token for `leave`."""
         call = object()
-        if self.known < 0:
+        if self.loaded < 0:
             for module in _NEEDED:
                 import_whole(module)
         with ONCE:
             if not self.inside:
-                self.taken = self._set()
+                self.limits = self._set()
             self.inside[call] = get_ident()
         return call
 
     def leave(self, call: object) -> None:
-        """Remove the limit if nobody else is inside."""
+        """Remove the limit if no other call is inside."""
         with ONCE:
             self.inside.pop(call, None)
             self._remove_if_unused()
 
     def after_fork_in_child(self) -> None:
         """Forget the calls of threads that the child does not have."""
-        self.inside = {call: who for call, who in self.inside.items() if who == get_ident()}
+        own = get_ident()
+        self.inside = {call: thread for call, thread in self.inside.items() if thread == own}
         self._remove_if_unused()
 
     def _remove_if_unused(self) -> None:
-        if self.inside or self.taken is None:
+        if self.inside or self.limits is None:
             return
         # OpenBLAS obeys the thread that set the limit, which may not be the last to leave.
         _release()
-        self.taken.restore_original_limits()
+        self.limits.restore_original_limits()
         _release()
-        self.taken = None
+        self.limits = None
 
     def _set(self) -> Any:
+        """Limit BLAS to one thread, and return the limit; None where there are no threads."""
         try:
             from threadpoolctl import ThreadpoolController
         except ImportError:  # there are no threads, as in a browser
             return None
         # SciPy has a BLAS of its own, which may be loaded after the first call.
         loaded = sum(name in sys.modules for name in ("scipy.linalg", "scipy.optimize", "torch"))
-        if loaded != self.known:
-            self.libraries, self.known = ThreadpoolController(), loaded
+        if loaded != self.loaded:
+            self.libraries = ThreadpoolController()
+            self.loaded = loaded
         return self.libraries.limit(limits=1, user_api="blas")
 
 
 def _release() -> None:
+    """Let any thread change the limit of OpenBLAS."""
     from threadpoolctl import OpenBLASController
 
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
@@ -126,8 +135,8 @@ def blas_threads() -> int:
             from threadpoolctl import threadpool_info
     except ImportError:
         return 1
-    found = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
-    return max(found, default=1)
+    threads = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return max(threads, default=1)
 
 
 @contextmanager
@@ -143,7 +152,11 @@ def one_thread() -> Iterator[None]:
 def in_threads(
     work: Callable[[Given], Done], jobs: Iterable[Given], workers: int
 ) -> Iterator[Done]:
-    """Yield the results of all jobs, in their order."""
+    """Yield the results of all jobs, in their order.
+
+    >>> list(in_threads(abs, [-1, 2], workers=2))
+    [1, 2]
+    """
     if workers == 1:
         yield from map(work, jobs)
         return

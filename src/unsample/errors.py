@@ -20,7 +20,8 @@ class UnsampleError(Exception):
     exit_code = 1
 
     def __str__(self) -> str:
-        text, half = super().__str__(), _LONGEST // 2
+        text = super().__str__()
+        half = _LONGEST // 2
         if len(text) <= _LONGEST:
             return text
         left_out = f" ... ({len(text) - _LONGEST:,} letters left out) ... "
@@ -50,7 +51,7 @@ class MetricError(InputError):
 
 
 class ContradictionError(InputError):
-    """Published numbers that no ranks can give; ``names`` are the fewest that contradict."""
+    """Published numbers that no ranks can give; ``names`` are the fewest that cannot all hold."""
 
     def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
         super().__init__(message)
