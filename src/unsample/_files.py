@@ -109,7 +109,8 @@ def check_apart(name: str, path: Path, others: Iterable[str]) -> None:
         return
     if stat.S_ISDIR(there.st_mode) or stat.S_ISCHR(there.st_mode):
         return  # a terminal may be read and written
-    if any(os.path.samestat(there, each) for other in others for each in _states(other)):
+    states = (state for other in others for state in _states(other))
+    if any(os.path.samestat(there, state) for state in states):
         raise FileError(
             f"{name} must not be a file that is also read or written, got {str(path)!r}; choose "
             "another name"
@@ -134,7 +135,7 @@ def _would_read(path: Path, source: str) -> bool:
     with suppress(OSError, re.error):
         there = path.parent.stat()
         folders = glob.iglob(folder or ".", recursive=True)  # noqa: PTH207 - as _matches
-        return any(_is_same(there, each) for each in folders)
+        return any(_is_same(there, folder) for folder in folders)
     return False
 
 

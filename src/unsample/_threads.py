@@ -20,8 +20,8 @@ from typing import Any, Generic, Self, TypeVar, overload
 
 from unsample._rules import ONCE, import_whole
 
-#: What answers import when they need it. A thread may fork while another one answers, so all of
-#: it is imported when the first answer begins.
+#: Modules that are imported late, where they are needed. A thread may fork while another one
+#: computes, so all of them are imported when the first computation begins.
 _NEEDED = ("scipy.sparse", "scipy.linalg", "scipy.optimize")
 
 Given = TypeVar("Given")
@@ -29,11 +29,11 @@ Done = TypeVar("Done")
 
 
 class cached_property(Generic[Given, Done]):  # noqa: N801 - as that of functools
-    """A property that an object computes once, like that of `functools`, without its lock.
+    """A property that an object computes once, as in `functools`, but without a lock.
 
-    Up to Python 3.11 all objects of a class share that lock, so that threads wait for each other,
-    and the child of a fork for threads that it does not have. Here two threads may compute a value
-    at the same time, and both get that of the first.
+    Up to Python 3.11 all objects of a class share the lock of `functools`: threads wait for each
+    other, and the child of a fork waits for threads that it does not have. Here two threads may
+    compute a value at the same time. Both then get the value of the thread that was first.
     """
 
     def __init__(self, compute: Callable[[Given], Done]) -> None:

@@ -179,7 +179,7 @@ class MeanLimits:
         tail = alpha / (2.0 * len(chosen))
         shares = self.low[chosen]
         observed = np.concatenate([shares, 1.0 - shares])
-        # Targets are drawn as well: their mean may be less than that of all.
+        # Targets are drawn as well: their mean may be less than the mean over all targets.
         lower, _ = hoeffding(observed, observed, targets=self.targets, part=tail * _OF_TARGETS)
         up_to = self.max_probability[chosen]
         beyond = 1.0 - self.min_probability[chosen]

@@ -137,7 +137,7 @@ def max_user_value(metric: Metric) -> float:
 
 
 def degrees_of_freedom(deviations: FloatArray, times: FloatArray | IntArray | None = None) -> float:
-    """Return the degrees of freedom of a sum of squares, each counted so many ``times``.
+    """Return the degrees of freedom of a sum of squares; each square is counted ``times``.
 
     They follow from the variance of the sum, so from fourth powers (Satterthwaite 1946). Deviations
     of equal size give n - 1, and a single one that dominates gives few.

@@ -6,10 +6,9 @@ from the users drawn from it (the difference estimator of survey sampling). The 
 drawing alone, for any P(R).
 
 **No false certainty.** Where all drawn users of a stratum are alike, its variance seems to be zero.
-So one more user is assumed, with the largest loss. The variance is turned into the number of
-outcomes of all or nothing that would have it, and the limits of a share of so many outcomes are
-taken (Korn and Graubard 1998). They stay within the possible values. With fewer than ten users
-drawn no variance is trusted: each counts as one outcome.
+So one more user is assumed, with the largest loss. Limits are those of a share (Korn and Graubard
+1998): of as many outcomes of all or nothing as have the variance. They stay within the possible
+values. With fewer than ten users drawn no variance is trusted: each counts as one outcome.
 
 **Two models, one draw.** ``totals`` has a number for every user: the expected value and, for a
 drawn user, minus the unexpected part of the loss, times the number of users that this user stands
@@ -399,7 +398,7 @@ def _limits_of_share(share: float, outcomes: float, *, part: float) -> tuple[flo
     misses = (1.0 - share) * outcomes
 
     def beyond(probability: float, wanted: float) -> float:
-        """Return the probability of more hits, plus half that of as many, minus ``wanted``."""
+        """Return P(more hits) + P(as many hits) / 2 - ``wanted``."""
         at_least = betainc(hits, misses + 1.0, probability) if hits > 0 else 1.0
         more = betainc(hits + 1.0, misses, probability) if misses > 0 else 0.0
         return float(at_least + more) / 2.0 - wanted

@@ -37,7 +37,7 @@ class DesignCells:
 def refuse_joint(metric: Metric, *, positions: bool = False) -> None:
     """Refuse a metric that needs the ranks of all of a user's targets together.
 
-    Where the ``positions`` of targets among those of their user are known, only R-precision does.
+    Where the ``positions`` of a user's targets are known, only R-precision needs the ranks.
 
     Raises
     ------

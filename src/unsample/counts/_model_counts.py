@@ -67,7 +67,7 @@ class ModelCounts(Mapping[str, RankCounts]):
     def merge(cls, parts: Iterable[ModelCounts]) -> ModelCounts:
         """Add up models that were counted in parts, each user being in one of them.
 
-        Models may stand in another order in each part; that of the first parts is kept.
+        Models may stand in another order in each part. The order of the first part counts.
         """
         counted = list(parts)
         if not counted:

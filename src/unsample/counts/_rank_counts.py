@@ -75,7 +75,7 @@ class RankCounts:
     replacement: bool = True
     #: How many relevant items the users of a cell have; by default one.
     relevant: IntArray = field(default_factory=_not_given)
-    #: The position of a cell's targets among those of their user: 1 is the best, 0 is unknown.
+    #: The position of a cell's targets among their user's targets: 1 is the best, 0 is unknown.
     position: IntArray = field(default_factory=_not_given)
     #: The true smallest and largest catalogue of a cell's targets. By default they are ``items``,
     #: which is on a grid where there are many sizes.
@@ -89,17 +89,17 @@ class RankCounts:
     metric: Metric | None = None
     #: The items that targets share; None where each target has its own items.
     shared: ItemCounts | None = None
-    #: Whether targets with ``sampled = items - 1`` were compared with all other items, although
-    #: those of other targets were drawn with replacement: so it is where samples differ in size.
+    #: Whether targets with ``sampled = items - 1`` were compared with all other items, although the
+    #: samples of other targets were drawn with replacement. It is so where samples differ in size.
     mixed: bool = False
     #: The sum of the weights of a cell's targets. By default a target has the weight 1, and a
     #: metric may give another one (`for_metric`).
     weight: FloatArray = field(default_factory=_not_given)
-    #: See the properties `squared_weights` and `weight_per_user`. Weights that are given without
-    #: their squares are numbers of targets, each with a user of its own.
+    #: See the properties `squared_weights` and `weight_per_user`. Where there are weights without
+    #: squares, each target has the weight 1 and a user of its own.
     _squared_weights: FloatArray = field(default_factory=_not_given)
     _weight_per_user: float = 1.0
-    #: Numbers of relevant items, and the weight of users with so many, where users have several.
+    #: Where users have several relevant items: each number of them, and the weight of its users.
     _user_weights: tuple[tuple[int, float], ...] = ()
 
     def __post_init__(self) -> None:
@@ -354,7 +354,7 @@ class RankCounts:
         return np.asarray((total / np.maximum(targets, 1))[of_cell])
 
     def _weights_by_relevant(self) -> tuple[tuple[int, float], ...]:
-        """Return each number of relevant items, and the weight of the users with so many."""
+        """Return each number of relevant items, and the weight of the users who have it."""
         numbers, index = np.unique(self.relevant, return_inverse=True)
         weights = np.bincount(index.reshape(-1), self.weight / self.relevant)
         return tuple(zip(numbers.tolist(), weights.tolist(), strict=True))
@@ -457,7 +457,7 @@ class RankCounts:
 
     @property
     def many_sizes(self) -> bool:
-        """Return whether there are so many sizes of catalogues that they go onto a grid."""
+        """Return whether there are too many sizes of catalogues to keep each: they are rounded."""
         return are_many(self.items, smallest=self.smallest, largest=self.largest)
 
     @property

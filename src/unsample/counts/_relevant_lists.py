@@ -26,9 +26,10 @@ def rank_in_lists(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return ranks, sample sizes and positions of targets in lists of all relevant items of a user.
 
-    Where all other items are in the list, ranks are those of the full list. Otherwise the list
-    becomes a uniform sample of all items but the target: sampled items are replaced by as many
-    relevant items as such a sample would hold at random. The order of the rows does not matter.
+    Where all other items are in the list, its ranks are full ranks. Otherwise the list becomes a
+    uniform sample of all items but the target. Such a sample would hold some of the user's other
+    relevant items: their number is drawn, and they replace sampled items. The order of the rows
+    does not matter.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ def rank_in_lists(
     generator = as_rng(rng)
     # Ties with sampled items are already broken: scores decide the rest of the order.
     order = np.lexsort([-score, better, user])
-    place = np.argsort(order)
-    position = positions_by_user(user, place.astype(np.float64))
+    sorted_index = np.argsort(order)
+    position = positions_by_user(user, sorted_index.astype(np.float64))
     relevant = np.bincount(user)[user]
     rivals = items - relevant
     rule = "items must exceed the relevant items of a user"
@@ -70,14 +71,14 @@ def rank_in_lists(
     # Numbers are drawn in the sorted order, so that the order of the rows does not matter.
     def successes(draws: IntArray, probability: FloatArray) -> IntArray:
         """Return how many draws succeed, each with this probability."""
-        return np.asarray(generator.binomial(draws[order], probability[order])[place])
+        return np.asarray(generator.binomial(draws[order], probability[order])[sorted_index])
 
     def hits(good: IntArray, bad: IntArray, *, draws: IntArray) -> IntArray:
         """Return how many draws without replacement are good ones."""
         rest = np.minimum(bad, _MAX_ITEMS - good)
         possible = np.minimum(draws, good + rest)
         return np.asarray(
-            generator.hypergeometric(good[order], rest[order], possible[order])[place]
+            generator.hypergeometric(good[order], rest[order], possible[order])[sorted_index]
         )
 
     # How many other relevant items the sample would hold, and how many of them beat the target.

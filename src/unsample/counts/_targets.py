@@ -36,7 +36,7 @@ class Targets:
     sampled: npt.ArrayLike
     users: npt.ArrayLike | None = None
     replacement: bool = True
-    #: The position of each target among those of its user (1 is the best), if all were ranked
+    #: The position of each target among its user's targets (1 is the best), if all were ranked
     #: against the same items.
     positions: npt.ArrayLike | None = None
     #: Whether the other relevant items of a user were left out, so that metrics are per target.

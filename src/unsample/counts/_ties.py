@@ -111,7 +111,7 @@ def runs_of(lists: npt.ArrayLike, scores: npt.ArrayLike) -> IntArray:
 def tie_position(seed: int, users: npt.ArrayLike | None, targets: npt.ArrayLike) -> FloatArray:
     """Return the position of each target among its ties, in 0..1, by a hash of its names.
 
-    The user is the empty text where there is none.
+    Without users the name of the user is the empty text.
 
     >>> np.floor(tie_position(0, ["ann", "bob"], ["x", "y"]) * 4)
     array([3., 3.])

@@ -58,7 +58,7 @@ def rank_bin(ranks: npt.ArrayLike) -> IntArray:
 def pair_keys(columns: Mapping[str, Any]) -> IntArray:
     """Return the pair cell of each row (rows x `PAIR_KEYS`), given the columns of cells.
 
-    The bin is that of the last rank, ``high``. A key without a column is 1.
+    The bin follows from the column ``high``, the last rank. A key without a column is 1.
 
     >>> design = {"sampled": np.array([99, 99]), "items": np.array([5000, 5000])}
     >>> pair_keys({**design, "high": np.array([3, 1000])}).tolist()
@@ -98,7 +98,7 @@ class PairCounts:
     occurs, with the columns `PAIR_KEYS`; ``left`` and ``right`` are rows of it.
 
     Here user 7 has targets at the ranks 1 and 3, and user 8 has one at rank 1. Two pairs have both
-    targets at rank 1: that target of user 7 with itself, and that of user 8.
+    targets at rank 1: each of these two targets is paired with itself.
 
     >>> cells = np.array([[9, 50, 1, 2, 0], [9, 50, 3, 2, 0]])
     >>> pairs = PairCounts.of_users([7, 7, 8], cells[[0, 1, 0]])
@@ -122,9 +122,9 @@ class PairCounts:
         times = np.asarray(count, dtype=np.int64)
         keys, row = distinct_rows(np.concatenate([first, second]))
         left, right = np.split(row, [len(times)])
-        pair, place = np.unique(left * len(keys) + right, return_inverse=True)
+        pair, index = np.unique(left * len(keys) + right, return_inverse=True)
         total = np.zeros(len(pair), dtype=np.int64)
-        np.add.at(total, place.reshape(-1), times)
+        np.add.at(total, index.reshape(-1), times)
         left, right = np.divmod(pair, max(len(keys), 1))
         return cls(keys, left.astype(np.int64), right=right.astype(np.int64), count=total)
 
@@ -276,7 +276,7 @@ class PairCounts:
         return cls.of_cells(keys[arrays["left"]], keys[arrays["right"]], count=arrays["count"])
 
     def check_cells(self, first: TargetsByKey, second: TargetsByKey, *, where: str) -> None:
-        """Refuse pairs that two models with so many targets in each cell cannot have."""
+        """Refuse pairs that cannot occur, given the number of targets in each cell."""
         # Both factors may be large: their product is one of floats.
         possible = self._targets(first)[self.left].astype(np.float64)
         possible *= self._targets(second)[self.right]

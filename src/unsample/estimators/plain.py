@@ -21,8 +21,8 @@ from unsample.sampling import SamplingModel
 class Naive(MetricEstimator):
     r"""The sampled metric itself: :math:`\sum_r \tilde P(r)\, w_K(r)`.
 
-    This is what most papers print. Its scale differs from that of the full-catalogue metric (only
-    AUC is unbiased). It is here to show the bias, not to be used.
+    Most papers print this. Its scale differs from the scale of the full-catalogue metric (only AUC
+    is unbiased). It is here to show the bias, not to be used.
 
     Reference: Krichene, Rendle, "On Sampled Metrics for Item Recommendation", KDD 2020.
     """

@@ -201,7 +201,7 @@ class BV(LinearEstimator):
         )
 
     def defaults(self) -> dict[str, Any]:
-        """Return the default of each parameter: that of gamma depends on the prior."""
+        """Return the default of each parameter; the default of gamma depends on the prior."""
         return super().defaults() | {"gamma": _GAMMAS[self.prior]}
 
     def system(self, matrix: FloatArray, prior: FloatArray, observed: Observed) -> FloatArray:

@@ -144,7 +144,7 @@ class LogDensity:
     def information(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return, with the prior precision added, Fisher's information and the observed one.
 
-        Fisher's is that of the expected histogram, and positive. The observed one is minus the
+        Fisher's belongs to the expected histogram, and is positive. The observed one is minus the
         Hessian of the log posterior, which need not be positive far from a maximum.
         """
         mixture = np.maximum(self.likelihood @ weights, _TINY)

@@ -251,7 +251,7 @@ class Metric:
         """Return the share of each target in its user's metric, beside w(R), grades included.
 
         ``users`` and ``relevance`` are as in `of_users`, and ``position`` is the position of a
-        target among those of its user.
+        target among its user's targets.
         """
         if relevance is None or self.family.gain is None:
             return self.shares(np.bincount(users)[users], position)
