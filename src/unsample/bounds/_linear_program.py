@@ -132,6 +132,14 @@ class MeanLimits:
         limits of Clopper and Pearson. Other functions have the limits of Hoeffding, which hold for
         any bounded variable. They also hold for a fixed set of users, whose counts vary less than
         binomial ones.
+
+        One of two shares is 1/2 among 100 targets, at an error of 5 %, half of it at either end:
+
+        >>> nothing = np.zeros((1, 1))
+        >>> limits = MeanLimits.of_shares(np.array([0.5, 0.5]), nothing, nothing, 100.0)
+        >>> lower, upper = limits.region(0.05)
+        >>> lower.round(3).tolist(), upper.round(3).tolist()
+        ([0.398], [0.602])
         """
         part = alpha / (2 * max(len(self.features), 1))
         targets = min(self.targets, _MAX_TARGETS)
@@ -153,6 +161,14 @@ class MeanLimits:
         With the value f_g in group g and C_g = P(a rank in group g or before), the expected feature
         is a sum by parts: (f_1 - f_2) C_1 + (f_2 - f_3) C_2 + ... + f_last. In each bin C_g takes
         the value that makes the row smallest. Lower limits are upper limits of minus the feature.
+
+        A share has a probability of 0.2 to 0.3 in the only bin:
+
+        >>> smallest, largest = np.array([[0.2]]), np.array([[0.3]])
+        >>> limits = MeanLimits.of_shares(np.array([0.5, 0.5]), smallest, largest, 100.0)
+        >>> rows, upper = limits.rows(0.05)
+        >>> rows.tolist(), upper.round(3).tolist()           # 0.2 P <= 0.602 and -0.3 P <= -0.398
+        ([[0.2], [-0.3]], [0.602, -0.398])
         """
         lower, upper = self.region(alpha)
         features = np.concatenate([self.features, -self.features])
@@ -251,6 +267,7 @@ def _solved(weights: FloatArray, rows: FloatArray, limits: FloatArray) -> Any:
 
 
 def _linprog(weights: FloatArray, rows: FloatArray, limits: FloatArray, **how: Any) -> Any:
+    """Return what scipy's solver makes of a program over shares that sum to one."""
     from scipy.optimize import linprog
 
     how["options"] = {**how.get("options", {}), **_LIMITS}

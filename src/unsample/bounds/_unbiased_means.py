@@ -65,29 +65,39 @@ class DirectMean:
         None where targets share their items, and it is not known which item beats which target.
         """
         counts = self.counts
-        variance = variance_of_mean(counts, self.values)
+        if counts.shared is not None and not counts.shared.known:
+            return None
         left = 1.0
         if not counts.replacement:
             left -= float(np.average(counts.sampled / (counts.items - 1), weights=counts.weight))
-        if not population:
-            # Given its rank, a target varies only by the items drawn for it.
-            share = (counts.low - 1) / counts.sampled
-            variance_of_items = (self.max_value - self.min_value) ** 2 * share * (1.0 - share)
-            variance_of_items /= np.maximum(counts.sampled - 1, 1)
-            if counts.mixed:
-                variance_of_items = np.where(counts.full, 0.0, variance_of_items)
-            total = float(counts.weight.sum())
-            variance = left * float(counts.squared_weights @ variance_of_items) / total**2
+        if population:
+            variance = variance_of_mean(counts, self.values)
+        else:
+            variance = left * self._variance_of_own_items()
         if counts.shared is not None:
-            if not counts.shared.known:
-                return None
-            variance += left * self._of_items(counts.shared)
+            variance += left * self._variance_of_shared_items(counts.shared)
         return math.sqrt(variance)
 
-    def _of_items(self, shared: ItemCounts) -> float:
+    def _variance_of_own_items(self) -> float:
+        """Return the variance that comes from the draws of items for each target.
+
+        With n items the share s of better ones has the estimated variance s (1 - s) / (n - 1).
+        """
+        counts = self.counts
+        share = (counts.low - 1) / counts.sampled
+        variance = (self.max_value - self.min_value) ** 2 * share * (1.0 - share)
+        variance /= np.maximum(counts.sampled - 1, 1)
+        if counts.mixed:
+            variance = np.where(counts.full, 0.0, variance)
+        total = float(counts.weight.sum())
+        return float(counts.squared_weights @ variance) / total**2
+
+    def _variance_of_shared_items(self, shared: ItemCounts) -> float:
         """Return the variance that comes from the draw of shared items.
 
-        The mean is a mean of independent effects of the items; items that beat no target have none.
+        The mean is the sum of independent effects of the items; items that beat no target have
+        none. With n effects the variance of their sum is n / (n - 1) times the squares around
+        their mean.
         """
         scores = np.linspace(self.max_value, self.min_value, shared.sampled + 1)
         _, effects = shared.effects(scores, float(self.counts.weight.sum()))

@@ -344,6 +344,13 @@ class RankCounts:
 
         A pair of targets adds the weight of the second to the user's weight of the first. So the
         sum over the pairs whose first target is in a cell is the sum over the cell's targets.
+
+        User 7 has two targets, at the ranks 1 and 3. User 8 has one, at rank 1, in a cell of its
+        own because there is one relevant item.
+
+        >>> counts = RankCounts.from_ranks([1, 3, 1], items=50, sampled=9, users=[7, 7, 8])
+        >>> counts._user_weight(counts.pairs(), None).tolist()
+        [1.0, 2.0, 2.0]
         """
         shares = shares_in(metric, relevant=pairs.keys[:, 3], position=pairs.keys[:, 4])
         added = pairs.count * shares[pairs.right]
@@ -383,7 +390,12 @@ class RankCounts:
         return float(np.average(best_values, weights=users))
 
     def take(self, cells: BoolArray) -> RankCounts:
-        """Return some of the cells, without the users of their targets."""
+        """Return some of the cells, without the users of their targets.
+
+        >>> counts = RankCounts.from_ranks([1, 1, 3], items=50, sampled=9)
+        >>> counts.take(counts.low == 1).total
+        2
+        """
         columns = {name: getattr(self, name)[cells] for name in _PARTS}
         return replace(self, **columns, users=0, clusters=None, shared=None)
 
@@ -500,17 +512,22 @@ class RankCounts:
         return np.asarray(self.full & (self.low == self.high))
 
     def by_design(self) -> Iterator[DesignCells]:
-        """Yield the cells of each design in turn."""
-        change = (np.diff(self.sampled) != 0) | (np.diff(self.items) != 0)
-        edges = np.concatenate([[0], np.flatnonzero(change) + 1, [len(self)]])
+        """Yield the cells of each design in turn.
+
+        >>> counts = RankCounts.from_ranks([1, 3, 2], items=[50, 50, 90], sampled=9)
+        >>> [(cells.design.items, cells.low.tolist()) for cells in counts.by_design()]
+        [(50, [1, 3]), (90, [2])]
+        """
+        differs_from_last = (np.diff(self.sampled) != 0) | (np.diff(self.items) != 0)
+        edges = np.concatenate([[0], np.flatnonzero(differs_from_last) + 1, [len(self)]])
         full = self.full
-        for first, last in pairwise(edges):
+        for start, stop in pairwise(edges):
             design = SamplingModel(
-                int(self.items[first]),
-                int(self.sampled[first]),
-                replacement=self.replacement and not full[first],
+                int(self.items[start]),
+                int(self.sampled[start]),
+                replacement=self.replacement and not full[start],
             )
-            columns = slice(int(first), int(last))
+            columns = slice(int(start), int(stop))
             yield DesignCells(
                 design=design, low=self.low[columns], high=self.high[columns], columns=columns
             )

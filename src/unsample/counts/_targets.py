@@ -102,6 +102,7 @@ class Targets:
         return replace(counts, shared=self.shared)
 
     def _count_cells(self, high: IntArray) -> RankCounts:
+        """Return counts with a column for each property that targets may differ in."""
         columns: dict[str, Any] = {
             **design_columns(
                 self.items, self.sampled, size=high.size, replacement=self.replacement

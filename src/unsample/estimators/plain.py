@@ -34,7 +34,14 @@ class Naive(MetricEstimator):
     )
 
     def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
-        """Return the metric of the sampled rank among n items."""
+        """Return the metric of the sampled rank among n items.
+
+        >>> from unsample.counts import RankCounts
+        >>> from unsample.metrics import parse_all
+        >>> (cells,) = RankCounts.from_ranks([1, 3], items=1000, sampled=9).by_design()
+        >>> Naive().correct(cells, parse_all("NDCG@10, Recall@2")).tolist()
+        [[1.0, 1.0], [0.5, 0.0]]
+        """
         n = cells.design.n
         columns = [metric.weights(cells.low, n) for metric in metrics]
         for metric, column in zip(metrics, columns, strict=True):
@@ -59,7 +66,16 @@ class UnbiasedRank(MetricEstimator):
     name: ClassVar[str] = "rank"
 
     def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
-        """Return the metric at the unbiased rank."""
+        """Return the metric at the unbiased rank.
+
+        With 9 of 999 items sampled, the sampled rank 2 stands for 1 + 999 / 9 = 112.
+
+        >>> from unsample.counts import RankCounts
+        >>> from unsample.metrics import parse_all
+        >>> (cells,) = RankCounts.from_ranks([1, 2], items=1000, sampled=9).by_design()
+        >>> UnbiasedRank().correct(cells, parse_all("Recall@111, Recall@112")).tolist()
+        [[1.0, 1.0], [0.0, 1.0]]
+        """
         require_single_ranks(cells.low, cells.high, method=self.name)
         design = cells.design
         ranks = 1.0 + (design.items - 1) * (cells.low - 1) / design.sampled

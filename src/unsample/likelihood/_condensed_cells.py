@@ -52,6 +52,59 @@ _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
 @dataclass(frozen=True, eq=False)
+class _SizeCells:
+    """The cells of one group of sample sizes; the fields are as in `StratumCells`."""
+
+    likelihood: FloatArray
+    shares: FloatArray
+    sampled: IntArray
+    first: IntArray
+
+    @classmethod
+    def of_known(cls, mass: FloatArray, grid: RankGrid) -> _SizeCells:
+        """Return a cell for each bin that known ranks are in; ``mass`` is their share by bin.
+
+        >>> grid = RankGrid(low=np.array([1, 2, 5]), items=10)
+        >>> cells = _SizeCells.of_known(np.array([0.0, 0.1, 0.3]), grid)
+        >>> cells.first.tolist(), cells.shares.tolist()
+        ([2, 5], [0.1, 0.3])
+        >>> cells.likelihood.tolist()                     # 0.4 of all targets have known ranks
+        [[0.0, 0.4, 0.0], [0.0, 0.0, 0.4]]
+        """
+        bins = np.flatnonzero(mass)
+        # A known rank lies in its bin for certain.
+        is_bin = bins[:, None] == np.arange(len(grid))
+        return cls(
+            likelihood=mass.sum() * is_bin,
+            shares=mass[bins],
+            sampled=np.zeros_like(bins),
+            first=grid.low[bins],
+        )
+
+    @classmethod
+    def of_group(cls, unknown: Observed, sizes: IntArray, *, share: float) -> _SizeCells:
+        """Return the cells of ranks in neighbouring sizes of samples.
+
+        ``unknown`` has all targets of unknown rank, which are this ``share`` of the stratum.
+        """
+        smallest = int(sizes.min())
+        if len(sizes) == 1:
+            low, high = _condensed_ranges(*unknown.ranges(smallest), n=smallest + 1)
+            matrix, pooled = unknown.pool(smallest, low=low, high=high, grid=unknown.grid)
+        else:
+            low, high = _usual_ranges(smallest + 1)
+            matrix, pooled = unknown.pool_sizes(sizes, low=low, high=high, grid=unknown.grid)
+        shares = pooled[0] * share
+        return cls(
+            # P(cell and sample size | bin): the expected shares of all cells sum to one.
+            likelihood=matrix * shares.sum(),
+            shares=shares,
+            sampled=np.full(len(low), smallest),
+            first=low,
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class StratumCells:
     """Targets with one curve: P(cell | bin) and the share of each cell.
 
@@ -82,48 +135,31 @@ class StratumCells:
 
     @classmethod
     def of(cls, counts: RankCounts, part: float) -> StratumCells:
-        """Condense counts of targets with one curve."""
+        """Condense counts of targets with one curve, which are this ``part`` of all targets."""
         sharpest = int(counts.sampled[~counts.full].max(initial=0))
         grid = RankGrid.coarse(counts.largest_catalogue, sampled=sharpest, cutoffs=_CUTOFFS)
         observed = Observed.prepare(counts, grid=grid)
         known_mass = observed.known_mass()[0]
-        known_share = known_mass.sum()
-        known_bins = np.flatnonzero(known_mass)
-        # A known rank lies in its bin for certain.
-        is_bin = known_bins[:, None] == np.arange(len(grid))
-        likelihood = [known_share * is_bin]
-        shares = [known_mass[known_bins]]
-        sampled = [np.zeros_like(known_bins)]
-        first = [grid.low[known_bins]]
-        unknown = observed
+        cells = [_SizeCells.of_known(known_mass, grid)]
         sizes = np.array([], dtype=np.int64)
+        group = sizes
         if not counts.known.all():
             unknown = observed.unknown_part()
             sizes = np.array(unknown.sample_sizes, dtype=np.int64)
-        # Only single ranks have known probabilities in a smaller sample.
-        single = bool((unknown.counts.low == unknown.counts.high).all())
-        group = sample_groups(sizes) if single else sizes
-        for smallest in np.unique(group).tolist():
-            of_group = sizes[group == smallest]
-            if len(of_group) == 1:
-                low, high = _condensed_ranges(*unknown.ranges(smallest), n=smallest + 1)
-                matrix, pooled = unknown.pool(smallest, low=low, high=high, grid=grid)
-            else:
-                low, high = _usual_ranges(smallest + 1)
-                matrix, pooled = unknown.pool_sizes(of_group, low=low, high=high, grid=grid)
-            shares_of_cells = pooled[0] * (1.0 - known_share)
-            # P(cell and sample size | bin): the expected shares of all cells sum to one.
-            likelihood.append(matrix * shares_of_cells.sum())
-            shares.append(shares_of_cells)
-            sampled.append(np.full(len(low), smallest))
-            first.append(low)
+            # Only single ranks have known probabilities in a smaller sample.
+            single = bool((unknown.counts.low == unknown.counts.high).all())
+            group = sample_groups(sizes) if single else sizes
+            share = 1.0 - known_mass.sum()
+            for smallest in np.unique(group):
+                of_group = sizes[group == smallest]
+                cells.append(_SizeCells.of_group(unknown, of_group, share=share))
         return cls(
             grid=grid,
-            likelihood=np.concatenate(likelihood),
-            shares=np.concatenate(shares),
+            likelihood=np.concatenate([block.likelihood for block in cells]),
+            shares=np.concatenate([block.shares for block in cells]),
             part=part,
-            sampled=np.concatenate(sampled),
-            first=np.concatenate(first),
+            sampled=np.concatenate([block.sampled for block in cells]),
+            first=np.concatenate([block.first for block in cells]),
             sizes=sizes,
             group=group,
         )

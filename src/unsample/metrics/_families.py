@@ -31,14 +31,21 @@ def _ideal_share(kernel: Kernel) -> Share:
 
 
 def _discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    """Return 1/log2(R + 1): 1 at rank 1, and 1/2 at rank 3."""
     return np.asarray(1.0 / np.log2(ranks + 1.0))
 
 
 def _first_discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    """Return 1/log2(R), and 1 at rank 1 as at rank 2."""
     return np.asarray(1.0 / np.log2(np.maximum(ranks, 2.0)))
 
 
 def _discount_of_hits(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    """Return the discount, divided by its sum over the ranks 1 to K.
+
+    >>> _discount_of_hits(np.array([1.0, 3.0]), 100.0, 2.0).round(4)      # / (1 + 1/log2(3))
+    array([0.6131, 0.3066])
+    """
     positions = np.arange(1.0, k + 1.0)
     return _discount(ranks, items, k=k) / float(_discount(positions, items, k=k).sum())
 
@@ -49,19 +56,28 @@ def _exponential(relevance: FloatArray) -> FloatArray:
 
 
 def _reciprocal(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    """Return 1/R."""
     return np.asarray(1.0 / ranks)
 
 
 def _first_positions(
     ranks: FloatArray, position: IntArray, relevant: IntArray, sizes: IntArray, k: float
 ) -> FloatArray:
+    """Return 1 for a target among the first m ranks of a user with m relevant items."""
     return np.asarray(ranks <= np.minimum(relevant, k), dtype=np.float64)
 
 
 def _beaten_rivals(
     ranks: FloatArray, position: IntArray, relevant: IntArray, sizes: IntArray, k: float
 ) -> FloatArray:
-    # A target need not beat other relevant items.
+    """Return the share of irrelevant items that a target beats.
+
+    Of 10 items 2 are relevant. The second of them has rank 5, so that 3 of 8 others are better.
+
+    >>> of_user = {"relevant": np.array([2]), "sizes": np.array([10]), "k": 10.0}
+    >>> _beaten_rivals(np.array([5.0]), np.array([2]), **of_user)
+    array([0.625])
+    """
     rivals = np.maximum(sizes - relevant, 1)
     return np.where(ranks <= np.minimum(sizes, k), 1.0 - (ranks - position) / rivals, 0.0)
 

@@ -126,7 +126,12 @@ class RankDistribution:
         return np.where(inside, self._per_rank[self.grid.locate(values)], 0.0)
 
     def cdf(self, ranks: npt.ArrayLike) -> FloatArray:
-        """Return P(R <= rank)."""
+        """Return P(R <= rank).
+
+        >>> ranks = RankDistribution.from_ranks([1, 2, 2, 40], items=100)
+        >>> ranks.cdf([0, 1, 39, 40]).tolist()
+        [0.0, 0.25, 0.75, 1.0]
+        """
         values = np.clip(np.floor(np.asarray(ranks, dtype=np.float64)), 0, self.items)
         whole = values.astype(np.int64)
         bins = self.grid.locate(whole)
@@ -135,7 +140,12 @@ class RankDistribution:
         return np.where(whole == 0, 0.0, before + within)[()]
 
     def quantile(self, level: npt.ArrayLike) -> IntArray:
-        """Return the smallest rank whose cdf reaches ``level``."""
+        """Return the smallest rank whose cdf reaches ``level``.
+
+        >>> ranks = RankDistribution.from_ranks([1, 2, 2, 40], items=100)
+        >>> ranks.quantile([0.25, 0.5, 0.9]).tolist()
+        [1, 2, 40]
+        """
         levels = np.asarray(level, dtype=np.float64)
         for value in levels.ravel():
             check_real("level", float(value), low=0.0, high=1.0)
@@ -219,6 +229,11 @@ def mean_over(
 def _plain_mean(
     function: Callable[[FloatArray], FloatArray], low: IntArray, high: IntArray
 ) -> FloatArray:
+    """Return the mean of ``function`` over the integers of each range, from all of them.
+
+    >>> _plain_mean(lambda ranks: ranks**2, np.array([1, 4]), np.array([3, 4])).round(3).tolist()
+    [4.667, 16.0]
+    """
     count = as_index(high - low + 1)
     starts = np.cumsum(count) - count
     ranks = np.arange(count.sum()) - np.repeat(starts - low, count)

@@ -250,7 +250,11 @@ class SamplingModel:
     def draw(
         self, ranks: npt.ArrayLike, *, rng: Seed = None, size: tuple[int, ...] = ()
     ) -> IntArray:
-        """Draw sampled ranks for targets at the given global ranks; ``size`` leads the shape."""
+        """Draw sampled ranks of targets at global ``ranks``; ``size`` leads the shape.
+
+        >>> SamplingModel(items=100, sampled=9).draw([1, 40, 100], rng=0).tolist()
+        [1, 5, 10]
+        """
         return draw_sampled_ranks(
             ranks,
             items=self.items,
