@@ -22,6 +22,8 @@ from unsample.counts._user_pairs import PairCounts, pairs_between
 from unsample.errors import FileError, InputError
 
 _FORMAT = "unsample.ModelCounts/6"
+#: The part of a file that is about all models.
+_HEADER = {"format": Field("text", ()), "names": Field("text", ("models",))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,26 +129,15 @@ class ModelCounts(Mapping[str, RankCounts]):
         if (marker := str(fields.get("format"))) != _FORMAT:
             got = " ".join(marker.split())[:80]
             raise FileError(f"{source} must hold {_FORMAT}, got {got}; count the ranks again")
-        parts: dict[str, dict[str, Any]] = {}
-        for field, values in fields.items():
-            part, _, column = field.rpartition("_")
-            parts.setdefault(part, {})[column] = values
-        about = {"format": Field("text", ()), "names": Field("text", ("models",))}
-        header = read_fields(parts.pop("", {}), about, where=source)
+        parts = _parts_of(fields)
+        header = read_fields(parts.pop("", {}), _HEADER, where=source)
         names = [str(name) for name in header["names"]]
         different = len({*names}) == len(names)
         refuse_unless(different, f"{source} must hold models of different names, got {names}")
         models = {}
         for index, name in enumerate(names):
             where = f"{name} in {source}" if name else source
-            pairs = parts.pop(f"{index}_pairs", None)
-            items = parts.pop(f"{index}_items", None)
-            models[name] = RankCounts.from_arrays(
-                parts.pop(f"{index}", {}),
-                where,
-                clusters=None if pairs is None else PairCounts.from_arrays(pairs, where),
-                shared=None if items is None else ItemCounts.from_arrays(items, where),
-            )
+            models[name] = _model_of(parts, index, where=where)
         between = {
             (names[a], names[b]): PairCounts.from_arrays(parts.pop(f"{a}_{b}"), source)
             for a, b in combinations(range(len(names)), 2)
@@ -154,10 +145,36 @@ class ModelCounts(Mapping[str, RankCounts]):
         }
         more = ", ".join(f"{part}_{column}" for part in parts for column in parts[part])
         refuse_unless(not more, f"{source} must hold nothing else, got also {more}")
-        targets = {name: models[name].by_key() for pair in between for name in pair}
-        for (a, b), both in between.items():
-            both.check_cells(targets[a], targets[b], where=f"{a} and {b} in {source}")
+        targets = {name: models[name].by_key() for both in between for name in both}
+        for (a, b), pairs in between.items():
+            pairs.check_cells(targets[a], targets[b], where=f"{a} and {b} in {source}")
         return cls(models, between)
+
+
+def _parts_of(fields: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the columns of each part of a file, whose names are ``part_column``.
+
+    >>> _parts_of({"names": 1, "0_low": 2, "0_high": 3, "0_pairs_count": 4})
+    {'': {'names': 1}, '0': {'low': 2, 'high': 3}, '0_pairs': {'count': 4}}
+    """
+    parts: dict[str, dict[str, Any]] = {}
+    for field, values in fields.items():
+        part, _, column = field.rpartition("_")
+        parts.setdefault(part, {})[column] = values
+    return parts
+
+
+def _model_of(parts: dict[str, dict[str, Any]], index: int, *, where: str) -> RankCounts:
+    """Take the counts of one model from the parts of a file, and check them."""
+    columns = parts.pop(f"{index}", {})
+    pairs = parts.pop(f"{index}_pairs", None)
+    items = parts.pop(f"{index}_items", None)
+    return RankCounts.from_arrays(
+        columns,
+        where,
+        clusters=None if pairs is None else PairCounts.from_arrays(pairs, where),
+        shared=None if items is None else ItemCounts.from_arrays(items, where),
+    )
 
 
 def _users_of(targets: Targets) -> npt.ArrayLike:

@@ -3,12 +3,12 @@
 Ranks depend on the size of a catalogue, so catalogues of very different size have a P(R) each.
 
 Where users have several targets, a list may grow with their number (100 negatives a target, say).
-The best of five ranks is better than the best of two, and busy users differ from others. So the
-size of the sample informs on the rank, and correct data would contradict one P(R) for all sizes.
-Sizes of samples are cut into ranges as catalogues are, and each range has a P(R) of its own. Within
-a range P(R) still differs a little; ranges are narrow enough that this is less than what curves
-leave out anyway. With one target each, users do not decide how many items are drawn, and samples of
-all sizes have one P(R).
+The best of five ranks is better than the best of two, and busy users differ from others. So ranks
+depend on the size of the sample, and correct data would contradict one P(R) for all sizes. Sizes of
+samples are cut into ranges as catalogues are, and each range has a P(R) of its own. Within a range
+P(R) still differs a little; ranges are so narrow that a smooth curve would not show the difference.
+Users with one target each do not decide how many items are drawn, and samples of all sizes have one
+P(R).
 """
 
 from __future__ import annotations
