@@ -366,7 +366,7 @@ def _stratum(
         empty = UserStratum.of(max_values, ranges, counted=0, mean=0.0, variance=0.0, drawn=drawn)
         return empty, (min_values + max_values) / 2.0, np.ones(size)
     mean = float(losses.mean())
-    # One user shows no variance: no loss may vary more than between 0 and the whole range.
+    # One user shows no variance. The largest possible one is taken: half the users lose all.
     variance = float((ranges**2).mean()) / 4.0
     small_sample = 1.0
     if count > 1:

@@ -346,7 +346,7 @@ class CondensedCells:
 
     @property
     def usual_sample(self) -> float:
-        """Return the geometric mean of the sizes of samples, without targets that are known."""
+        """Return the geometric mean of the sizes of samples, without targets of known rank."""
         sampled = np.concatenate([stratum.sampled for stratum in self.strata])
         drawn = sampled > 0
         total = float(self.weight[drawn].sum())
