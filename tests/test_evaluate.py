@@ -382,8 +382,28 @@ def test_bad_scores_are_refused(world, spoil, words):
     [
         ({"design": "guide"}, DesignError, "did you mean guided"),
         ({"design": 3}, InputError, "design must be a name or a design"),
-        ({"design": "certified", "metrics": "AUC"}, DesignError, "must have a K to be certified"),
+        (
+            {"design": "certified", "metrics": "AUC"},
+            DesignError,
+            "must have a K .*'certified', got",
+        ),
         ({"design": "guided", "metrics": "MRR"}, DesignError, "MRR@10, or use design='exact' or"),
+        (
+            {"design": None, "error": 0.1, "metrics": "MRR", "scorer": len},
+            DesignError,
+            "must have a K with design='guided', got MRR; write MRR@10, or leave error out and use",
+        ),
+        (
+            {"budget": 700, "design": "guided"},
+            BudgetError,
+            "raise it, evaluate fewer targets, or use design='fixed'$",
+        ),
+        (
+            {"budget": 700, "design": Fixed(99)},
+            BudgetError,
+            "raise it, evaluate fewer targets, or sample fewer items$",
+        ),
+        ({"budget": 500, "design": "fixed"}, BudgetError, "raise it, or evaluate fewer targets$"),
         ({"budget": 900.5}, InputError, "budget must be an integer"),
         ({"design": Fixed(899, replacement=False)}, DesignError, "sampled must be at most"),
         ({"error": 1.5, "scorer": len}, DesignError, "error must be a number in"),
@@ -394,6 +414,66 @@ def test_bad_scores_are_refused(world, spoil, words):
 def test_bad_arguments_are_refused(world, options, error, words):
     with pytest.raises(error, match=words):
         world.run(**options)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_budget_of_any_size_is_enough(world, design):
+    small = World(users=40, items=60)
+    found = [small.find(design, scorer=small.scores, budget=budget) for budget in (10**9, 10**30)]
+    same(*found)
+    simulated = [
+        DESIGNS[design]().simulate([1, 50, 9], items=60, budget=budget)
+        for budget in (10**9, 10**30)
+    ]
+    assert simulated[0].scored == simulated[1].scored
+
+
+def _refuses_what_it_does_not_know(world):
+    class Model:
+        def score_all(self, users):
+            return (world.left @ world.right.T)[users]
+
+    weights = np.eye(world.items)
+    yield "factors", (world.left, world.right), InputError
+    yield "matrix", world.left @ world.right.T, InputError
+    yield "item-item", (csr_array((len(world.left), world.items)), weights), InputError
+    yield "function", world.scores, ScoreError
+    yield "object", Model(), ScoreError
+
+
+def test_swapped_targets_are_no_fault_of_the_scorer(world):
+    users, items = world.targets
+    for name, scorer, error in _refuses_what_it_does_not_know(world):
+        given = {"targets": (items, users), "items": world.items, "metrics": "NDCG@10"}
+        with pytest.raises(error, match=r"targets are \(users, items\), in this order") as told:
+            evaluate(scorer, **given)
+        assert "must take" not in str(told.value), name
+    with pytest.raises(InputError, match=r"rows of exclude.* targets are \(users, items\)"):
+        world.run(targets=(items, users))
+    with pytest.raises(InputError, match=r"300 users of the scorer.* \(model 'B'\)"):
+        evaluate({"A": world.scores, "B": (world.left, world.right)}, **given)
+
+
+@pytest.mark.parametrize(("item", "design"), [(-5, "exact"), (-5, "certified"), (900, "fixed")])
+def test_pairs_to_exclude_are_of_the_catalogue(world, item, design):
+    starts = np.append(0, np.full(300, 3))
+    exclude = csr_array((np.ones(3), np.array([1, item, 7]), starts), shape=(300, 900))
+    words = f"exclude must hold items in 0..899, got {item} at position 2 of 3"
+    with pytest.raises(InputError, match=words):
+        world.run(design, scorer=world.scores, exclude=exclude)
+    with pytest.raises(InputError, match=words):
+        exact_ranks((world.left, world.right), world.targets, items=900, exclude=exclude)
+
+
+def test_an_exact_evaluation_costs_a_full_ranking(world):
+    whole = world.run("exact", exclude=None)
+    assert whole.scored == 300 * 900 + 16
+    assert whole.cost == (
+        "exact design: 270,016 scores, 900.1 for each target, a full ranking and 16 scores asked "
+        "for twice"
+    )
+    part = world.run("fixed", budget=27_000, exclude=None)
+    assert part.cost.endswith("for each target, 9.895 % of a full ranking")
 
 
 def test_bad_targets_are_refused(world):
@@ -419,13 +499,19 @@ def test_an_error_is_reached_at_less_cost_and_an_exact_one_needs_none():
     how = unsample.Run(progress=lambda done, total, note="": heard.append((done, total, note)))
     options = {"scorer": wide.scores, "metrics": "NDCG@10", "run": how}
     found = {error: wide.run(None, error=error, **options) for error in (0.1, 0.3)}
-    assert all(0 <= done <= total == 1500 for done, total, _ in heard)
+    assert all(0 <= done <= total <= 1500 * 1200 for done, total, _ in heard)
     notes = [note for _, _, note in heard]
     assert any("open users, at most" in note and "scores more" in note for note in notes)
     assert any("NDCG@10 within" in note and "so far" in note for note in notes)
+    heard.clear()
     certified = wide.run(None, **options)
     assert certified.reached is None
-    assert heard[-1][:2] == (1500, 1500)
+    # A bar tells how much of the work is done: once an eighth is, it is right within an eighth.
+    work = np.array([(done / heard[-1][0], done / total) for done, total, _ in heard])
+    assert np.abs(work[:, 0] - work[:, 1])[work[:, 0] > 1 / 8].max() < 1 / 8
+    done, total, note = heard[-1]
+    assert done == total == certified.scored - 1500 - 16
+    assert note == "scores, 1,500 of 1,500 targets known"
     for error, each in found.items():
         assert each.design.error == error
         assert each.reached == (each.half_widths["NDCG@10"] <= error)

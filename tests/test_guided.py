@@ -65,19 +65,19 @@ def test_a_guided_order_meets_every_candidate_once(kind, filtered):
     orders = Orders(candidates, target_keys(0, users, targets), guide)
     for row in range(len(users)):
         size = int(candidates.others[row])
-        met = orders.items(np.array([row]), np.zeros(1, dtype=np.int64), size)[0]
+        met = orders.items(np.array([row]), np.zeros(1, dtype=np.int64), count=size)[0]
         left_out = set(small.exclude.toarray()[users[row]].nonzero()[0])
         left_out |= set(targets[users == users[row]]) if filtered else {targets[row]}
         assert sorted(met) == sorted(set(range(60)) - left_out)
         # Any stretch of it is the same, however it is cut.
         cut = [
-            orders.items(np.array([row]), np.array([start]), min(7, size - start))[0]
+            orders.items(np.array([row]), np.array([start]), count=min(7, size - start))[0]
             for start in range(0, size, 7)
         ]
         assert np.array_equal(np.concatenate(cut), met)
-    several = orders.items(np.arange(len(users)), np.arange(len(users)), 5)
+    several = orders.items(np.arange(len(users)), np.arange(len(users)), count=5)
     for row, found in enumerate(several):
-        assert np.array_equal(found, orders.items(np.array([row]), np.array([row]), 5)[0])
+        assert np.array_equal(found, orders.items(np.array([row]), np.array([row]), count=5)[0])
 
 
 def test_items_come_as_the_guide_has_them():
@@ -94,7 +94,7 @@ def test_items_come_as_the_guide_has_them():
         orders = Orders(candidates, keys, as_guide(guide, candidates))
         for row in range(5):
             size = int(candidates.others[row])
-            met = orders.items(np.array([row]), np.zeros(1, dtype=np.int64), size)[0]
+            met = orders.items(np.array([row]), np.zeros(1, dtype=np.int64), count=size)[0]
             assert (np.diff(strength[row, met]) <= 0).all()
 
 
@@ -155,10 +155,10 @@ def test_a_pilot_ranks_its_users_as_the_result_does(ties, several, monkeypatch):
     targets = users, tied.targets[1] // 2 * 2 + np.arange(400) % 2
     right, pilots = _guided.second_draw, []
 
-    def second_draw(now, *given):
+    def second_draw(now, *given, **named):
         complete = now.scored == now.others
         pilots.append((complete & (now.notes.pilot > 0), now.ranks))
-        return right(now, *given)
+        return right(now, *given, **named)
 
     monkeypatch.setattr(_guided, "second_draw", second_draw)
     options = {"targets": targets, "exclude": None, "metrics": METRICS, "run": Run(ties=ties)}
@@ -180,11 +180,22 @@ def test_an_error_is_reached_though_scores_tie(world):
     assert sum(each.reached for each in found) >= 4
 
 
+@pytest.mark.parametrize("half_width", [0.0501, 0.5, 0.9949, 0.9999, 1.0, 300.0, np.inf, np.nan])
+def test_the_error_so_far_is_a_plain_number(half_width):
+    text = _draws.within("NDCG@10", half_width)
+    if half_width < 1.0:
+        number = text.removeprefix("NDCG@10 within ").removesuffix(" % so far")
+        assert set(number) <= set("0123456789.")
+        assert 100 * half_width <= float(number) <= 100 * half_width + 1
+    else:
+        assert text == "NDCG@10 not within 100 % yet"
+
+
 def test_a_draw_may_reach_everyone():
     share, sizes = np.array([1.0, 1e-12, 0.5]), np.array([10, 300, 40])
-    assert _draws._allocated(350, share, sizes).tolist() == [10, 300, 40]
-    assert _draws._allocated(20, share, sizes).tolist() == [10, 5, 10]
-    assert _draws._allocated(60, share, sizes).tolist() == [10, 10, 40]
+    assert _draws._allocated(350, share, sizes=sizes).tolist() == [10, 300, 40]
+    assert _draws._allocated(20, share, sizes=sizes).tolist() == [10, 5, 10]
+    assert _draws._allocated(60, share, sizes=sizes).tolist() == [10, 10, 40]
 
 
 # -- bad input ------------------------------------------------------------------------------------

@@ -166,10 +166,41 @@ def test_a_signal_amid_an_evaluation_leaves_what_can_go_on(tmp_path):
     begun.send_signal(signal.SIGINT)
     out, err = begun.communicate(timeout=120)
     assert (out, begun.returncode) == ("", -signal.SIGINT)
-    assert err.splitlines()[-1] == "KeyboardInterrupt"
+    name, note = err.splitlines()[-2:]
+    assert name == "KeyboardInterrupt"
+    assert note == (
+        f"The scores so far are in the checkpoint {str(path)!r}: the same call continues from "
+        "there."
+    )
     assert path.exists()
     again, _ = _started(path, 0).communicate(timeout=120)
     assert again.splitlines()[-1] == fresh.splitlines()[-1]
+
+
+def test_who_is_interrupted_hears_where_the_scores_are(tmp_path):
+    world = World(users=60)
+
+    def interrupted(error, checkpoint):
+        calls = []
+
+        def scores(users, items):
+            calls.append(len(users))
+            if len(calls) > 3:
+                raise error
+            return world.scores(users, items)
+
+        with pytest.raises(type(error)) as told:
+            world.find(Certified(), scorer=scores, batch=300, checkpoint=checkpoint)
+        return getattr(told.value, "__notes__", [])
+
+    path = tmp_path / "run.npz"
+    kept = f"The scores so far are in the checkpoint {str(path)!r}: the same call continues"
+    for error in (KeyboardInterrupt(), ConnectionError()):
+        (note,) = interrupted(error, path)
+        assert note.startswith(kept)
+    (note,) = interrupted(KeyboardInterrupt(), None)
+    assert "The scores so far are lost. With run=unsample.Run(checkpoint=" in note
+    assert not interrupted(ConnectionError(), None)
 
 
 def test_a_signal_ends_the_command_with_one_line(tmp_path):

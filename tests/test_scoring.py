@@ -155,8 +155,9 @@ def test_a_target_that_its_tile_rounds_otherwise_is_ranked_again(monkeypatch):
     own, rows, again = _full._own_scores, _full.count_rows, []
 
     # Every third target is a bit off, as if it had been rounded in another way.
-    def off(*given):
-        return np.where(np.arange(len(given[-1])) % 3 == 0, np.float32(0.5), own(*given))
+    def off(*given, targets, **named):
+        shifted = np.arange(len(targets)) % 3 == 0
+        return np.where(shifted, np.float32(0.5), own(*given, targets=targets, **named))
 
     def counted(scorer, candidates):
         again.append(len(candidates))
@@ -230,6 +231,37 @@ def test_a_function_of_another_contract_gets_the_example(scorer, message):
     with pytest.raises(ScoreError, match=message) as told:
         as_scorer(scorer, 3).pairs(users, items)
     assert EXAMPLE in str(told.value)
+
+
+def _raises(problem):
+    raise problem
+
+
+@pytest.mark.parametrize(
+    ("scorer", "message"),
+    [
+        (
+            lambda users, items: _raises(ValueError("no weights")),
+            r"^scorer failed with ValueError.* 3 pairs, of users 0 to 2 and items 4",
+        ),
+        (
+            lambda users, items: np.zeros(2)[users],
+            r"scorer failed with IndexError.* targets are \(users, items\), in this order$",
+        ),
+        (lambda users, items: users + "a", "scorer failed with .*Error.* 3 pairs"),
+        (lambda users, items: {}[7], r"scorer failed with KeyError\(7\)"),
+        (
+            RowScores(lambda users: _raises(ValueError("no weights"))),
+            r"^score_all failed with ValueError\('no weights'\) when .* 3 rows, of users 0 to 2$",
+        ),
+    ],
+    ids=["value", "index", "type", "key", "rows"],
+)
+def test_an_error_within_a_scorer_is_its_own(scorer, message):
+    with pytest.raises(ScoreError, match=message) as told:
+        as_scorer(scorer, 7).pairs(np.arange(3), np.arange(4, 7))
+    assert "two vectors" not in str(told.value)
+    assert told.value.__cause__ is not None
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,19 @@ def test_evaluate_ranks_on_the_device():
     assert np.array_equal(there.ranks, unsample.evaluate(pair, **given).ranks)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_evaluate_takes_rounded_factors_for_the_same_scores(seed):
+    """A few scores are asked for twice: once of the factors, and once rounded to bfloat16."""
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(400, 6)), rng.normal(size=(ITEMS, 6))
+    given = {"targets": (np.arange(400), rng.integers(ITEMS, size=400)), "items": ITEMS}
+    there = unsample.evaluate(
+        factors, **given, run=unsample.Run(device="cpu", precision="bfloat16")
+    )
+    whole = unsample.evaluate(factors, **given)
+    assert np.mean(np.abs(there.ranks - whole.ranks) / whole.ranks) < 0.1
+
+
 @pytest.mark.parametrize(
     ("where", "words"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -39,7 +40,10 @@ def terminal_progress(label: str) -> Iterator[Progress | None]:
         shown = now
         full = _WIDTH * done // max(total, 1)
         bar = "#" * full + "." * (_WIDTH - full)
-        sys.stderr.write(f"\r\x1b[K{label} [{bar}] {done:,} of {total:,} {note}")
+        line = f"{label} [{bar}] {done:,} of {total:,} {note}"
+        # A line that is broken in two cannot be erased.
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(f"\r\x1b[K{line[:width]}")
         sys.stderr.flush()
 
     try:

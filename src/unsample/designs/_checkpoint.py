@@ -27,12 +27,13 @@ from unsample.scoring import Candidates
 
 _FORMAT = "unsample.Checkpoint/11"
 #: The fields of the notes, each an array of the file.
-_NOTES = tuple(each.name for each in fields(DesignNotes))
+_NOTES = tuple(note.name for note in fields(DesignNotes))
 
 
 def identity_of(
     design: Design,
     candidates: Candidates,
+    *,
     guide: Guide,
     allowed: int | None,
     ties: str,
@@ -48,8 +49,8 @@ def identity_of(
     if candidates.exclude is not None:
         arrays += [candidates.exclude.indptr, candidates.exclude.indices]
     for array in arrays:
-        held = np.empty(0) if array is None else np.ascontiguousarray(array)
-        digest.update(f"{held.dtype}:{held.shape}".encode() + held.tobytes())
+        plain_array = np.empty(0) if array is None else np.ascontiguousarray(array)
+        digest.update(f"{plain_array.dtype}:{plain_array.shape}".encode() + plain_array.tobytes())
     return digest.hexdigest()
 
 
@@ -100,75 +101,82 @@ class Reach:
         ``in_full`` marks targets that are ranked in full beside samples of the others.
         """
         # Of a fixed number, drawn with replacement, there may be more than there are items.
-        fixed = getattr(design, "sampled", None)
-        max_scored = others if fixed is None else np.full_like(others, fixed)
+        sampled = getattr(design, "sampled", None)
+        max_scored = others if sampled is None else np.full_like(others, sampled)
         if in_full is not None:
             max_scored = np.where(in_full, others, max_scored)
-        pilots = design.draws_users and getattr(design, "error", None) is not None
-        return cls(max_scored, users, ties, design.draws_users, pilots)
+        return cls(
+            max_scored=max_scored,
+            users=users,
+            ties=ties,
+            draws=design.draws_users,
+            pilots=design.draws_users and getattr(design, "error", None) is not None,
+        )
 
-    def checked(self, found: Mapping[str, Any], where: str) -> State:
+    def checked(self, arrays: Mapping[str, Any], where: str) -> State:
         """Return the state in a file; refuse a state that no evaluation can reach."""
-        held = read_fields(found, self._fields(), where)
-        scored, own = held["scored"], held["own"]
-        known = np.isfinite(own)
+        saved = read_fields(arrays, self._fields(), where=where)
+        scored = saved["scored"]
+        own = saved["own"]
         rule = f"'own' of {where} must hold the scores of targets that were compared, and no others"
+        known = np.isfinite(own)
         refuse_unless(np.array_equal(known, scored > 0) and not np.isinf(own).any(), rule)
-        for name, limit in (("better", scored), ("equal", scored - held["better"])):
-            self._refuse_above(held, name, limit, where)
-        self._refuse_above(held, "lost_ties", held["equal"], where)
-        tally = Tally.of(**{name: held[name] for name in Tally.columns})
-        self._refuse_above(held, "before", tally.beaten(self.ties), where)
-        self._refuse_above(held, "earlier", held["before"], where)
-        notes = DesignNotes(*(held[name] for name in _NOTES))
+        _refuse_above("better", saved, limit=scored, where=where)
+        _refuse_above("equal", saved, limit=scored - saved["better"], where=where)
+        _refuse_above("lost_ties", saved, limit=saved["equal"], where=where)
+        tally = Tally.of(**{name: saved[name] for name in Tally.columns})
+        _refuse_above("before", saved, limit=tally.beaten(self.ties), where=where)
+        _refuse_above("earlier", saved, limit=saved["before"], where=where)
+        notes = DesignNotes(**{name: saved[name] for name in _NOTES})
         self._check_draw(notes, where)
-        return State(tally, notes, held["goal"])
+        return State(tally, notes, goal=saved["goal"])
 
     def _fields(self) -> dict[str, Field]:
-        size, drawn = (
-            (len(self.max_scored),),
-            int(self.draws) * (int(self.users.max(initial=0)) + 1),
-        )
-        count = Field("whole", size, 0, self.max_scored)
-        noted = Field("whole", size, 0, self.max_scored * self.draws)
+        """Return what the file holds, field by field."""
+        size = (len(self.max_scored),)
+        users = int(self.users.max(initial=0)) + 1 if self.draws else 0
+        count = Field("whole", size, low=0, high=self.max_scored)
+        noted = Field("whole", size, low=0, high=self.max_scored * self.draws)
         return dict.fromkeys(("scored", "better", "equal", "lost_ties", "goal"), count) | {
             "identity": Field("text", ()),
             "own": Field("real", size, missing=True),
             "before": noted,
             "earlier": noted,
             "reserved": noted,
-            "stratum": Field("whole", size, 0, drawn),
+            "stratum": Field("whole", size, low=0, high=users),
             # A second draw may follow the pilot, so numbers reach up to twice the users.
-            "draw_order": Field("whole", size, -2 * drawn, 2 * drawn),
-            "pilot": Field("whole", size, 0, int(self.pilots)),
+            "draw_order": Field("whole", size, low=-2 * users, high=2 * users),
+            "pilot": Field("whole", size, low=0, high=int(self.pilots)),
         }
-
-    def _refuse_above(
-        self, held: Mapping[str, IntArray], name: str, limit: IntArray, where: str
-    ) -> None:
-        good = held[name] <= limit
-        at = int(np.argmin(good))
-        rule = f"{name!r} of {where} must be at most {limit[at]} for target {at + 1}"
-        refuse_unless(good.all(), f"{rule}, got {held[name][at]}")
 
     def _check_draw(self, notes: DesignNotes, where: str) -> None:
         """Refuse a draw of users that contradicts itself."""
-        of_users = np.stack([notes.stratum, notes.draw_order, notes.pilot], axis=1)
-        first = np.unique(self.users, return_index=True)[1]
-        stratum, draw_order, pilot = of_users[first].T
-        number = np.unique(self.users, return_inverse=True)[1].reshape(-1)
         rule = f"{where} must hold one draw of users"
-        same = np.array_equal(of_users, of_users[first][number])
+        of_targets = np.stack([notes.stratum, notes.draw_order, notes.pilot], axis=1)
+        _, first, number = np.unique(self.users, return_index=True, return_inverse=True)
+        of_users = of_targets[first]
+        same = np.array_equal(of_targets, of_users[number.reshape(-1)])
         refuse_unless(same, f"{rule}, got targets of one user that differ")
-        drawn, strata = np.abs(draw_order[draw_order != 0]), stratum[stratum > 0]
+        stratum, draw_order, pilot = of_users.T
+        drawn = np.abs(draw_order[draw_order != 0])
         distinct = len(np.unique(drawn)) == len(drawn)
         refuse_unless(distinct, f"{rule}, got two users with one number in the order")
-        nobody = ((stratum == 0) & ((draw_order != 0) | (pilot > 0))).any()
-        refuse_unless(not nobody, f"{rule}, got users without a stratum")
-        numbers = np.unique(strata)
-        refuse_unless(len(numbers) == strata.max(initial=0), f"{rule}, got a stratum without users")
-        whole = np.array_equal(np.unique(stratum[pilot > 0]), numbers) or not pilot.any()
+        without_stratum = (stratum == 0) & ((draw_order != 0) | (pilot > 0))
+        refuse_unless(not without_stratum.any(), f"{rule}, got users without a stratum")
+        strata = np.unique(stratum[stratum > 0])
+        complete = len(strata) == strata.max(initial=0)
+        refuse_unless(complete, f"{rule}, got a stratum without users")
+        in_pilot = np.unique(stratum[pilot > 0])
+        whole = np.array_equal(in_pilot, strata) or not pilot.any()
         refuse_unless(whole, f"{rule}, got a pilot without users of each stratum")
+
+
+def _refuse_above(name: str, saved: Mapping[str, IntArray], *, limit: IntArray, where: str) -> None:
+    """Refuse a field of which a value is above its limit."""
+    good = saved[name] <= limit
+    at = int(np.argmin(good))
+    rule = f"{name!r} of {where} must be at most {limit[at]} for target {at + 1}"
+    refuse_unless(good.all(), f"{rule}, got {saved[name][at]}")
 
 
 @dataclass(eq=False)
@@ -179,6 +187,8 @@ class Checkpoint:
     #: From `identity_of`.
     identity: str
     seconds: float = 30.0
+    #: Whether the latest state that was to be written is in the file.
+    saved: bool = False
     _written: float = field(default_factory=time.monotonic, repr=False)
 
     def load(self, reach: Reach) -> State | None:
@@ -186,19 +196,20 @@ class Checkpoint:
         check_writable(self.path)
         if not self.path.exists():
             return None
+        where = f"checkpoint {str(self.path)!r}"
         try:
             with self.path.open("rb") as file:
-                found = read_arrays(file, f"checkpoint {str(self.path)!r}")
+                arrays = read_arrays(file, where)
         except (OSError, FileError) as problem:
             raise CheckpointError(f"{problem}; delete it to start anew") from problem
-        if str(found.get("identity")) != self.identity:
+        if str(arrays.get("identity")) != self.identity:
             raise CheckpointError(
                 f"checkpoint must belong to this evaluation, got {str(self.path)!r}, which was "
                 "made by another version, or with other targets, items, excluded pairs, design, "
                 "budget, guide, ties or rng; pass another path, or delete it to start anew"
             )
         try:
-            return reach.checked(found, f"checkpoint {str(self.path)!r}")
+            return reach.checked(arrays, where)
         except FileError as problem:
             raise CheckpointError(f"{problem}, or delete it to start anew") from problem
 
@@ -212,10 +223,13 @@ class Checkpoint:
         arrays = {name: getattr(state.tally, name) for name in Tally.columns}
         arrays |= vars(state.notes)
         arrays |= {"goal": state.goal, "identity": np.array(self.identity)}
+        # Numbers that change all the time are written fast, not small.
+        write = partial(write_arrays, arrays=arrays, compression=zipfile.ZIP_STORED)
         try:
-            # Numbers that change all the time are written fast, not small.
-            write = partial(write_arrays, arrays=arrays, compression=zipfile.ZIP_STORED)
             write_atomically(self.path, write)
         except FileError as problem:
             warn(f"the checkpoint is out of date, and the evaluation goes on: {problem}")
+            self.saved = False
+        else:
+            self.saved = True
         self._written = time.monotonic()

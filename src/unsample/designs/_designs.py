@@ -2,7 +2,7 @@
 
 After each round a design sees what is known of every target, and says how far each goes next. It
 decides by the scores of items that were already compared, and by nothing else. So the likelihood of
-a sampled rank is that of its sample size, whatever made the design stop there.
+a sampled rank depends on its sample size only, and not on why the design stopped there.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import BoolArray, IntArray, Seed, check_flag, check_integer
+from unsample._checks import BoolArray, FloatArray, IntArray, Seed, check_flag, check_integer
 from unsample._rules import ONCE
-from unsample.designs._findings import DesignNotes, Findings, Situation
+from unsample.designs._findings import DesignNotes, Findings, Situation, Step
 from unsample.errors import BudgetError, DesignError
 from unsample.metrics import Metric
 from unsample.sampling import refuse_overdrawn
@@ -28,7 +28,22 @@ from unsample.sampling import refuse_overdrawn
 _CERTIFIED_STEP = 0.25
 #: Scores of targets that are asked for twice, to detect a scorer that is not deterministic: at most
 #: this number, and at most this part of all scores.
-_CHECKED, _CHECKED_SHARE = 16, 0.01
+_MAX_CHECKED = 16
+_MAX_CHECKED_SHARE = 0.01
+#: No evaluation takes more scores. A larger budget is treated as this one, which integers of 64
+#: bits can hold.
+_LARGEST_BUDGET = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class FittedDesign:
+    """A design with all its parameters set, and what the budget allows."""
+
+    design: Design
+    #: How many items may be scored, without the targets themselves; None for any number.
+    allowed: int | None
+    #: How many targets are scored twice, to check that scores repeat.
+    checked: int
 
 
 @dataclass(frozen=True)
@@ -48,9 +63,9 @@ class Design(ABC):
 
     def __post_init__(self) -> None:
         for name in ("sampled", "k"):
-            given = getattr(self, name, None)
-            if given is not None:
-                number = check_integer(name, given, minimum=1, error=DesignError)
+            value = getattr(self, name, None)
+            if value is not None:
+                number = check_integer(name, value, minimum=1, error=DesignError)
                 object.__setattr__(self, name, number)
         check_flag("replacement", self.with_replacement)
 
@@ -70,52 +85,79 @@ class Design(ABC):
         self,
         metrics: Sequence[Metric],
         others: IntArray,
-        budget: int | None = None,
         *,
+        budget: int | None = None,
         relevant: int = 1,
         in_full: BoolArray | None = None,
-    ) -> tuple[Self, int | None, int]:
+    ) -> FittedDesign:
         """Return this design with all parameters set, and what the budget allows.
 
-        The second value is how many items may be scored (None: any number). The third is how many
-        targets may be scored twice. ``others`` is the number of candidates of each target of each
-        model, without the target. ``relevant`` is the largest number of targets of a user, and
-        ``in_full`` is what `in_full` returned. A budget that is too small is refused.
+        Parameters
+        ----------
+        metrics
+            The metrics to be found.
+        others
+            The number of candidates of each target of each model, without the target.
+        budget
+            The total number of scores, the targets' own included; None for any number.
+        relevant
+            The largest number of targets of a user.
+        in_full
+            What `in_full` returned.
+
+        Raises
+        ------
+        BudgetError
+            If the budget is too small for this design.
+
+        >>> fitted = Fixed().fit([], np.array([999, 999, 999]), budget=63)
+        >>> fitted.design, fitted.allowed, fitted.checked
+        (Fixed(sampled=20, replacement=True, full=0), 60, 0)
         """
-        design, targets = self.for_metrics(metrics, relevant), len(others)
-        total = int(others.sum()) + targets
+        design = self.for_metrics(metrics, relevant)
+        targets = len(others)
+        of_all = int(others.sum()) + targets
         if budget is not None:
-            total = check_integer("budget", budget, minimum=1, hint="all scores in total")
-        checked = min(_CHECKED, targets, int(_CHECKED_SHARE * total))
-        rest, whole = others, 0
-        if in_full is not None and not in_full.all():
-            rest = others[~in_full]
-            # Each target that is ranked in full takes a score of its own, too.
-            whole = int(others[in_full].sum()) + targets - len(rest)
+            budget = check_integer("budget", budget, minimum=1, hint="all scores in total")
+            budget = min(budget, _LARGEST_BUDGET)
+        total = of_all if budget is None else budget
+        checked = min(_MAX_CHECKED, targets, int(_MAX_CHECKED_SHARE * total))
+        all_in_full = in_full is not None and bool(in_full.all())
+        # The candidates of targets that are sampled; of all if none is.
+        rest = others if in_full is None or all_in_full else others[~in_full]
         if budget is None:
-            return design.within(math.inf, rest), None, checked
-        if in_full is not None and in_full.all():
-            minimum = targets + int(others.sum())
-        else:
-            minimum = whole + len(rest) + design.min_scores(rest)
+            return FittedDesign(design.within(math.inf, rest), None, checked=checked)
+        # Each target takes a score of its own, too.
+        of_full_rankings = of_all - int(rest.sum()) - len(rest)
+        minimum = of_full_rankings + len(rest) + design.min_scores(rest)
+        if all_in_full:
+            minimum = of_all
         if budget < minimum:
-            hint = "use design='guided' or 'fixed'"
-            hint = hint if in_full is None else "rank fewer users in full"
+            cheaper = design.cheaper if in_full is None else "rank fewer users in full"
+            ways = ["raise it", "evaluate fewer targets", *filter(None, [cheaper])]
             raise BudgetError(
                 f"budget must be at least {minimum:,} scores for {design.name} and {targets:,} "
-                f"targets (of all models), got {budget:,}; raise it, evaluate fewer targets, or "
-                f"{hint}"
+                f"targets (of all models), got {budget:,}; {', '.join(ways[:-1])}, or {ways[-1]}"
             )
         checked = min(checked, budget - minimum)
-        left = budget - targets - checked
-        return design.within((budget - checked - whole) / len(rest) - 1, rest), left, checked
+        for_each = (budget - checked - of_full_rankings) / len(rest) - 1
+        fitted = design.within(for_each, rest)
+        return FittedDesign(fitted, budget - targets - checked, checked=checked)
 
     @abstractmethod
-    def step(self, now: Situation) -> IntArray:
-        """Return how many items each target will have been compared with after the next round.
+    def step(self, now: Situation) -> Step:
+        """Return how far each target goes in the next round, and what to remember.
 
-        The evaluation ends when no target goes further.
+        The evaluation ends when no target goes further. A step depends on its argument only, and
+        changes nothing.
         """
+
+    def foreseen(self, now: Situation, goal: IntArray) -> int:
+        """Return how many items will have been scored in the end, as far as can be told now.
+
+        ``goal`` is that of the present round.
+        """
+        return int(goal.sum())
 
     def simulate(
         self,
@@ -156,15 +198,16 @@ class Design(ABC):
             from unsample.designs._simulation import simulated
 
         wanted = _metrics.parse_all(metrics)
-        return simulated(self, ranks, items, rng, budget=budget, metrics=wanted, odds=odds)
+        options: dict[str, Any] = {"budget": budget, "metrics": wanted, "odds": odds}
+        return simulated(self, ranks, items=items, rng=rng, **options)
 
     def findings(
         self,
+        *,
         lowest: IntArray,
         full: IntArray,
         met: IntArray,
         others: IntArray,
-        *,
         scored: int,
         notes: DesignNotes,
         users: IntArray | None = None,
@@ -196,6 +239,11 @@ class Design(ABC):
 
     # What differs between designs before they start.
 
+    @property
+    def cheaper(self) -> str:
+        """Return what to do instead of this design where a budget is too small for it."""
+        return "use design='guided' or 'fixed'"
+
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
         """Return the design for these metrics; refuse metrics that it cannot give."""
         return self
@@ -204,8 +252,8 @@ class Design(ABC):
     def min_scores(self, others: IntArray) -> int:
         """Return how many items must be scored in total at least."""
 
-    def within(self, each: float, others: IntArray) -> Self:
-        """Return the design that scores at most ``each`` items for a target on average."""
+    def within(self, for_each: float, others: IntArray) -> Self:
+        """Return the design that scores at most ``for_each`` items for a target on average."""
         return self
 
 
@@ -217,8 +265,8 @@ class Exact(Design):
     exact: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
 
-    def step(self, now: Situation) -> IntArray:
-        return now.others
+    def step(self, now: Situation) -> Step:
+        return Step(now.others, now.notes)
 
     def min_scores(self, others: IntArray) -> int:
         return int(others.sum())
@@ -251,17 +299,22 @@ class Fixed(Design):
         """Return which targets are of the first users in a random order."""
         return np.isin(users, user_order[: self.full]) if self.full else None
 
-    def step(self, now: Situation) -> IntArray:
+    def step(self, now: Situation) -> Step:
         assert self.sampled is not None
         in_full = self.in_full(now.users, now.user_order)
-        if in_full is None:
-            return np.full(len(now.scored), self.sampled)
-        return np.where(in_full, now.others, self.sampled)
+        goal = np.full(len(now.scored), self.sampled)
+        if in_full is not None:
+            goal = np.where(in_full, now.others, self.sampled)
+        return Step(goal, now.notes)
+
+    @property
+    def cheaper(self) -> str:
+        return "" if self.sampled is None else "sample fewer items"
 
     def min_scores(self, others: IntArray) -> int:
         return (self.sampled or 1) * len(others)
 
-    def within(self, each: float, others: IntArray) -> Self:
+    def within(self, for_each: float, others: IntArray) -> Self:
         fewest = int(others.min())
         if self.sampled is not None:
             if not self.replacement and self.sampled > fewest:
@@ -271,7 +324,7 @@ class Fixed(Design):
                 )
             refuse_overdrawn(others + 1, self.sampled)
             return self
-        sampled = 99 if math.isinf(each) else max(1, math.floor(each))
+        sampled = 99 if math.isinf(for_each) else max(1, math.floor(for_each))
         return replace(self, sampled=min(sampled, fewest))
 
 
@@ -296,7 +349,7 @@ class Certified(Design):
     guided: ClassVar[bool] = True
     k: int | None = None
 
-    def step(self, now: Situation) -> IntArray:
+    def step(self, now: Situation) -> Step:
         assert self.k is not None
         goal = towards_the_kth(now, self.k)
         if now.allowed is not None and goal.sum() > now.allowed:
@@ -305,29 +358,42 @@ class Certified(Design):
                 f"budget must suffice to certify K = {self.k} for every target, got one that "
                 f"leaves {still:,} of {len(goal):,} targets open; raise it, or use design='guided'"
             )
-        return goal
+        return Step(goal, now.notes)
+
+    def foreseen(self, now: Situation, goal: IntArray) -> int:
+        assert self.k is not None
+        return int(expected_in_the_end(now, self.k).sum())
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        return replace(self, k=largest_k(self.k, metrics, relevant))
+        instead = "use design='exact' or 'fixed'"
+        return replace(self, k=largest_k(self, metrics, relevant=relevant, instead=instead))
 
     def min_scores(self, others: IntArray) -> int:
         assert self.k is not None
         return int(np.minimum(self.k, others).sum())
 
 
-def largest_k(k: int | None, metrics: Sequence[Metric], relevant: int) -> int:
-    """Return the largest K of the metrics, or ``k`` if it is larger; refuse metrics without one.
+def largest_k(design: Design, metrics: Sequence[Metric], *, relevant: int, instead: str) -> int:
+    """Return the largest K of the metrics, or that of the design if it is larger.
 
-    The K of R-precision is the number of relevant items.
+    The K of R-precision is the number of relevant items. Metrics without a K are refused, and
+    ``instead`` says what to do about them.
+
+    >>> from unsample.metrics import parse_all
+    >>> largest_k(Certified(), parse_all(["HR@10", "NDCG@5"]), relevant=1, instead="")
+    10
     """
-    last = [relevant if each.family is _metrics.RPrec else each.k for each in metrics]
-    unlimited = [each.name for each, found in zip(metrics, last, strict=True) if found is None]
-    if unlimited:
+    cutoffs = {
+        metric.name: relevant if metric.family is _metrics.RPrec else metric.k for metric in metrics
+    }
+    without = [name for name, cutoff in cutoffs.items() if cutoff is None]
+    if without:
         raise DesignError(
-            f"metrics must have a K to be certified, got {', '.join(unlimited)}; write "
-            f"{unlimited[0]}@10, or use design='exact' or 'fixed'"
+            f"metrics must have a K with design={design.name!r}, got {', '.join(without)}; write "
+            f"{without[0]}@10, or {instead}"
         )
-    return max(k or 1, *(found or 1 for found in last))
+    at_least: int = getattr(design, "k", None) or 1
+    return max(at_least, *(cutoff or 1 for cutoff in cutoffs.values()))
 
 
 def towards_the_kth(now: Situation, k: int) -> IntArray:
@@ -337,6 +403,24 @@ def towards_the_kth(now: Situation, k: int) -> IntArray:
     K - b further items, so a step is never shorter.
     """
     needed = np.maximum(k - now.beaten, 0)
-    expected = needed * (now.scored + 1) / (now.beaten + 1)
+    expected = expected_way(now.scored, now.beaten, k=k)
     step = np.maximum(needed, np.floor(_CERTIFIED_STEP * expected).astype(np.int64))
     return np.asarray(np.minimum(now.scored + step, now.others))
+
+
+def expected_in_the_end(now: Situation, k: int) -> FloatArray:
+    """Return with how many items each target will be compared until K items beat it, or all."""
+    way = expected_way(now.scored, now.beaten, k=k)
+    return np.minimum(now.scored + way, now.others)
+
+
+def expected_way(scored: IntArray, beaten: IntArray, *, k: int) -> FloatArray:
+    """Return with how many more items each target is expected to be compared, until K beat it.
+
+    Of s items b beat the target so far: expect one of the next (s + 1)/(b + 1) items to beat it.
+
+    >>> expected_way(np.array([0, 99, 99]), np.array([0, 4, 5]), k=5)
+    array([ 5., 20.,  0.])
+    """
+    needed = np.maximum(k - beaten, 0)
+    return np.asarray(needed * (scored + 1) / (beaten + 1))

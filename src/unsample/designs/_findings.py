@@ -1,4 +1,4 @@
-"""A design's data: what it knows of targets between two rounds, its notes, and its findings."""
+"""The data of designs: the situation between two rounds, the next step, notes and findings."""
 
 from __future__ import annotations
 
@@ -39,24 +39,38 @@ class DesignNotes:
         return cls(*(np.zeros(targets, dtype=np.int64) for _ in fields(cls)))
 
     def take(self, rows: slice) -> DesignNotes:
-        return DesignNotes(*(getattr(self, each.name)[rows] for each in fields(self)))
+        """Return the notes about some targets."""
+        return DesignNotes(*(getattr(self, note.name)[rows] for note in fields(self)))
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a design decides after a round."""
+
+    #: How many items each target will have been compared with after the next round.
+    goal: IntArray
+    #: The notes for later rounds.
+    notes: DesignNotes
+    #: A sentence for people who watch the evaluation; empty if there is nothing new.
+    message: str = ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Situation:
-    """What a design knows about the targets between two rounds; it may change its notes.
+    """What a design knows about the targets between two rounds.
 
-    Each target was compared with ``scored`` of its ``others`` candidates, and ``beaten`` of these
-    beat it for certain: where a design certifies, open ties do not count. ``allowed`` is how many
-    items may be scored in total (None: any number). ``users`` are numbers from 0, and
-    ``user_order`` is a random order of them. Several ``models`` have equally many targets, one
-    model after the other.
+    Several ``models`` have equally many targets, one model after the other.
     """
 
+    #: How many items each target was compared with.
     scored: IntArray
+    #: How many of these beat it for certain: where a design certifies, open ties do not count.
     beaten: IntArray
+    #: The number of candidates of each target, without itself.
     others: IntArray
+    #: How many items may be scored in total; None for any number.
     allowed: int | None
+    #: The user of each target, as numbers from 0, and a random order of the users.
     users: IntArray
     user_order: IntArray
     notes: DesignNotes
@@ -64,12 +78,16 @@ class Situation:
     #: How relevant each target is, and whether the other targets of a user are left out.
     relevance: FloatArray | None = None
     filtered: bool = False
-    #: Whether a progress function is called, and the note that it gets from the design.
+    #: Whether somebody reads the messages of steps.
     watched: bool = False
-    said: str = ""
     #: Gives the ranks of targets that were compared with all others, ties broken as in the result.
     #: None where nothing ties.
     full_ranks: Callable[[], IntArray] | None = None
+
+    @property
+    def left(self) -> int | None:
+        """Return how many items may still be scored; None for any number."""
+        return None if self.allowed is None else self.allowed - int(self.scored.sum())
 
     @property
     def ranks(self) -> IntArray:
@@ -81,14 +99,14 @@ class Situation:
 
     def of_users(self, values: FloatArray | IntArray | BoolArray) -> FloatArray:
         """Return the sum of the values of each user's targets."""
-        found = np.bincount(self.users, values, minlength=len(self.user_order))
-        return found.astype(np.float64)
+        sums = np.bincount(self.users, values, minlength=len(self.user_order))
+        return sums.astype(np.float64)
 
     def by_user(self, note: IntArray) -> IntArray:
         """Return a note that is the same for all targets of a user, once for each user."""
-        found = np.zeros(len(self.user_order), dtype=np.int64)
-        found[self.users] = note
-        return found
+        notes = np.zeros(len(self.user_order), dtype=np.int64)
+        notes[self.users] = note
+        return notes
 
     def of_models(self) -> list[slice]:
         """Return where the targets of each model are."""

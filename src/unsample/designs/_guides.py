@@ -22,8 +22,12 @@ from unsample.designs._item_orders import LongWords, draws, positions
 from unsample.errors import InputError, ScoreError
 from unsample.scoring import Candidates, Scorer, as_scorer
 
-#: The longest list of a user, the scores of a guide in memory at a time, and the lists compared.
-_LONGEST_LIST, _BLOCK, _ROWS = 1024, 1 << 21, 1 << 12
+#: The longest list of a user.
+_LONGEST_LIST = 1024
+#: Scores of a guide in memory at a time.
+_BLOCK = 1 << 21
+#: Lists that are compared with their targets at a time.
+_ROWS = 1 << 12
 _KINDS = (
     "a number for each item (the strongest has the largest), or a cheap scorer as in evaluate "
     "(factors, a matrix of scores, an object with score_all)"
@@ -57,48 +61,60 @@ class Orders:
     #: Which targets are ranked in full beside samples of the others, if any are.
     in_full: BoolArray | None = None
 
-    def items(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
-        """Return items number ``first, first + 1, ...`` of some targets."""
+    def items(self, rows: IntArray, first: IntArray, *, count: int) -> IntArray:
+        """Return items number ``first, first + 1, ...`` of some targets, a row for each."""
         if self.replacement:
-            some = self.candidates.take(rows)
-            drawn = draws(some.others, self.keys[rows], first, count)
-            if self.in_full is not None:
-                in_turn = np.minimum(first[:, None] + np.arange(count), some.others[:, None] - 1)
-                drawn = np.where(self.in_full[rows][:, None], in_turn, drawn)
-            return some.items_at(drawn)
-        lists = self.guide.lists
-        if lists is None:
-            return self._rest_from(rows, first, count)
-        row, own, size = (each[rows] for each in self._in_lists)
+            return self._drawn(rows, first, count=count)
+        if self.guide.lists is None:
+            return self._rest_from(rows, first, count=count)
+        return self._listed(self.guide.lists, rows, first=first, count=count)
+
+    def _drawn(self, rows: IntArray, first: IntArray, *, count: int) -> IntArray:
+        """Return a random sample of candidates, but of targets ``in_full`` each once."""
+        some = self.candidates.take(rows)
+        position = draws(some.others, self.keys[rows], first=first, count=count)
+        if self.in_full is not None:
+            in_turn = np.minimum(first[:, None] + np.arange(count), some.others[:, None] - 1)
+            position = np.where(self.in_full[rows][:, None], in_turn, position)
+        return some.items_at(position)
+
+    def _listed(
+        self, lists: npt.NDArray[np.int32], rows: IntArray, *, first: IntArray, count: int
+    ) -> IntArray:
+        """Return items of the list of each target's user, and then those that are not on it."""
+        row, own_column, size = (array[rows] for array in self._in_lists)
         offset = first[:, None] + np.arange(count)
         in_list = offset < size[:, None]
         # The target itself is left out if it is on the list.
-        column = np.minimum(offset + (offset >= own[:, None]), lists.shape[1] - 1)
-        found: IntArray = lists[row[:, None], column].astype(np.int64)
+        column = np.minimum(offset + (offset >= own_column[:, None]), lists.shape[1] - 1)
+        listed: IntArray = lists[row[:, None], column].astype(np.int64)
         if in_list.all():
-            return found
-        rest = self._rest_from(rows, np.maximum(first - size, 0), count)
-        column = np.maximum(np.arange(count) - np.maximum(size - first, 0)[:, None], 0)
-        return np.where(in_list, found, np.take_along_axis(rest, column, axis=1))
+            return listed
+        rest = self._rest_from(rows, np.maximum(first - size, 0), count=count)
+        still_listed = np.maximum(size - first, 0)
+        column = np.maximum(np.arange(count) - still_listed[:, None], 0)
+        return np.where(in_list, listed, np.take_along_axis(rest, column, axis=1))
 
     @cached_property
     def _in_lists(self) -> tuple[IntArray, IntArray, IntArray]:
         """Return the row of each target's list, its column there, and the number of others."""
         assert self.guide.lists is not None
         row = np.unique(self.candidates.users, return_inverse=True)[1].reshape(-1)
-        own = np.full(len(row), self.guide.lists.shape[1])
+        # A target that is not on the list has a column beyond it.
+        own_column = np.full(len(row), self.guide.lists.shape[1])
         for here, part in self.candidates.parts(_ROWS):
             target, column = np.nonzero(self.guide.lists[row[here]] == part.targets[:, None])
-            own[here.start + target] = column
-        return row, own, self.candidates.others - self._rest.others
+            own_column[here.start + target] = column
+        return row, own_column, self.candidates.others - self._rest.others
 
-    def _rest_from(self, rows: IntArray, start: IntArray, count: int) -> IntArray:
+    def _rest_from(self, rows: IntArray, start: IntArray, *, count: int) -> IntArray:
         """Return candidates that are not on the list, from number ``start`` on."""
-        some, order = self._rest.take(rows), self.guide.order
+        some = self._rest.take(rows)
+        order = self.guide.order
         # If all candidates are on the list, the result is not used.
         others = np.maximum(some.others, 1)
         if order is None:
-            return some.items_at(positions(others, self.keys[rows], start, count))
+            return some.items_at(positions(others, self.keys[rows], first=start, count=count))
         index = np.minimum(start[:, None] + np.arange(count), (others - 1)[:, None])
         return order.take(np.minimum(some.items_at(index), some.items - 1))
 
@@ -108,22 +124,22 @@ class Orders:
 
         Sorted by these numbers, the candidates of a target are in the order of the guide.
         """
-        found, guide = self.candidates, self.guide
-        if guide.lists is not None:
-            row, column = np.nonzero(guide.lists >= 0)
-            listed = guide.lists[row, column].astype(np.int64)
-            found = found.without(np.unique(found.users)[row], listed)
-        if guide.order is not None:
-            number = np.argsort(guide.order)
-            exclude = found.exclude
+        rest = self.candidates
+        if self.guide.lists is not None:
+            row, column = np.nonzero(self.guide.lists >= 0)
+            listed = self.guide.lists[row, column].astype(np.int64)
+            rest = rest.without(np.unique(rest.users)[row], listed)
+        if self.guide.order is not None:
+            number = np.argsort(self.guide.order)
+            exclude = rest.exclude
             if exclude is not None:
                 exclude = exclude.copy()
                 exclude.indices = number[exclude.indices].astype(exclude.indices.dtype)
                 exclude.has_sorted_indices = False
                 exclude.sort_indices()
-            found = replace(found, targets=number[found.targets], exclude=exclude)
-        _ = found.others  # counted once, for all parts
-        return found
+            rest = replace(rest, targets=number[rest.targets], exclude=exclude)
+        _ = rest.others  # counted once, for all parts
+        return rest
 
 
 def as_guide(guide: Any, candidates: Candidates) -> Guide:
@@ -132,13 +148,14 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
     Where nothing is excluded, the default is empty: each target is compared with items in its own
     random order.
     """
-    exclude, popularity = candidates.exclude, None
+    exclude = candidates.exclude
+    popularity = None
     if exclude is not None and exclude.nnz:
         count = np.bincount(as_index(exclude.indices), minlength=candidates.items)
         popularity = _strongest_first(count)
     if guide is None:
         return Guide(popularity)
-    plain = isinstance(guide, list | tuple) and all(np.ndim(each) == 0 for each in guide)
+    plain = isinstance(guide, list | tuple) and all(np.ndim(value) == 0 for value in guide)
     if plain or getattr(guide, "ndim", None) == 1:
         return Guide(_strongest_first(_item_scores(guide, candidates.items)))
     try:
@@ -174,10 +191,12 @@ def _item_scores(guide: Any, items: int) -> npt.NDArray[Any]:
 
 def _lists_of(scorer: Scorer, candidates: Candidates) -> npt.NDArray[np.int32]:
     """Return the strongest candidates of each user."""
-    users, items = np.unique(candidates.users), candidates.items
+    users = np.unique(candidates.users)
+    items = candidates.items
     width = min(items, _LONGEST_LIST)
     lists = np.empty((len(users), width), dtype=np.int32)
-    for start in range(0, len(users), step := max(1, _BLOCK // items)):
+    step = max(1, _BLOCK // items)
+    for start in range(0, len(users), step):
         here = slice(start, start + step)
         try:
             values = scorer.rows(users[here], items).astype(np.float64)

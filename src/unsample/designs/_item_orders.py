@@ -27,11 +27,13 @@ LongWords: TypeAlias = npt.NDArray[np.uint64]
 #: A digit comes from 16 random bits, so it has at most 2**16 values.
 LARGEST_ORDER = 1 << 32
 _ROUNDS = 6
-_HALF, _FIFTEEN = np.uint32(16), np.uint32(15)
+_HALF = np.uint32(16)
+_FIFTEEN = np.uint32(15)
 #: Orders of at most this many items are sorted.
 _SHORT = 256
 # Multipliers and shifts with little bias in any bit ("lowbias32", found by C. Wellons).
-_FIRST, _SECOND = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
+_FIRST = np.uint32(0x7FEB352D)
+_SECOND = np.uint32(0x846CA68B)
 # SplitMix64 (Steele, Lea, Flood 2014) makes independent keys from counters.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -48,6 +50,16 @@ def positions(size: IntArray, keys: LongWords, first: IntArray, count: int) -> I
     """Return numbers ``first, first + 1, ...`` of a random order of ``0..size-1``, a row for each.
 
     There are ``count`` of them. A row that ends earlier is filled with its last number.
+
+    The orders of two targets, of five items each, and the last two numbers of the first order:
+
+    >>> keys = target_keys(0, users=np.array([0, 1]), targets=np.array([3, 3]))
+    >>> size = np.array([5, 5])
+    >>> positions(size, keys, first=np.array([0, 0]), count=5)
+    array([[1, 0, 3, 4, 2],
+           [3, 2, 1, 4, 0]])
+    >>> positions(size[:1], keys[:1], first=np.array([3]), count=2)
+    array([[4, 2]])
     """
     offsets = np.minimum(first[:, None] + np.arange(count), size[:, None] - 1)
     numbers: IntArray = np.empty_like(offsets)
@@ -78,31 +90,35 @@ def tie_is_lost(keys: LongWords, items: IntArray, probability: FloatArray) -> Bo
 
 def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
     """Return what the Feistel network of each row makes of its positions (rows x columns)."""
-    # How many values both digits of each row have, and the keys of all rounds.
-    high = np.ceil(np.sqrt(size)).astype(np.int64)
-    low = -(-size // np.maximum(high, 1))
-    left, right = (each.astype(np.uint32)[:, None] for each in (high, low))
+    # How many values the two digits of each row have: left x right >= size.
+    of_left = np.ceil(np.sqrt(size)).astype(np.int64)
+    of_right = -(-size // np.maximum(of_left, 1))
+    left = of_left.astype(np.uint32)[:, None]
+    right = of_right.astype(np.uint32)[:, None]
     counters = np.arange(1, _ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
     round_keys = _mixed(keys[:, None] + counters).view(np.uint32)
-    values = _walk(positions, left, right, round_keys)
+    values = _walk(positions, left, right=right, keys=round_keys)
     row, column = np.nonzero(values >= size[:, None])
     while len(row):
         again = values[row, column][:, None]
-        again = _walk(again, left[row], right[row], round_keys[row])[:, 0]
+        again = _walk(again, left[row], right=right[row], keys=round_keys[row])[:, 0]
         values[row, column] = again
         outside = again >= size[row]
         row, column = row[outside], column[outside]
     return values
 
 
-def _walk(positions: IntArray, left: Words, right: Words, keys: Words) -> IntArray:
+def _walk(positions: IntArray, left: Words, *, right: Words, keys: Words) -> IntArray:
+    """Send positions through all rounds of the network once."""
     # This is exact: quotients of whole numbers below 2**32 differ by more than rounding.
     high = np.floor(positions / right).astype(np.uint32)
     low = positions.astype(np.uint32) - high * right
-    room, spare = np.empty_like(low), np.empty_like(low)
+    # Room for intermediate words, so that no round allocates memory.
+    room = np.empty_like(low)
+    spare = np.empty_like(low)
     for step in range(0, _ROUNDS, 2):
-        _shift(high, low, keys[:, step, None], left, room, spare)
-        _shift(low, high, keys[:, step + 1, None], right, room, spare)
+        _shift(high, low, key=keys[:, step, None], radix=left, room=room, spare=spare)
+        _shift(low, high, key=keys[:, step + 1, None], radix=right, room=room, spare=spare)
     return high.astype(np.int64) * right + low
 
 
@@ -115,7 +131,9 @@ def _sorted_order(size: IntArray, keys: LongWords, offsets: IntArray) -> IntArra
     return np.take_along_axis(order, offsets, axis=1)
 
 
-def _shift(digit: Words, other: Words, key: Words, radix: Words, room: Words, spare: Words) -> None:
+def _shift(
+    digit: Words, other: Words, *, key: Words, radix: Words, room: Words, spare: Words
+) -> None:
     """Add a keyed function of ``other`` to ``digit``, modulo ``radix``, in place."""
     np.add(other, key, out=room)
     # Mix the bits of each word, mainly into its upper half.

@@ -25,7 +25,7 @@ from unsample.counts import tie_position
 from unsample.designs._guides import Orders
 from unsample.designs._item_orders import tie_is_lost
 from unsample.errors import UnsampleError
-from unsample.scoring import Candidates, Scorer, refuse_infinite_targets
+from unsample.scoring import Candidates, ScoreArray, Scorer, refuse_infinite_targets
 
 #: What is counted of a target, and its own score.
 _ROW = np.dtype(
@@ -45,6 +45,11 @@ class Tally:
 
     One array has a row for each target, and rows change by one assignment. So an interruption, such
     as Ctrl-C, comes before or after a change, and the table can be saved and continued.
+
+    >>> tally = Tally.of(scored=[9, 9], better=[2, 0], equal=[1, 3])
+    >>> tally.add(np.array([1]), Tally.of(scored=[10], better=[4], equal=[0]))
+    >>> tally.scored.tolist(), tally.beaten("optimistic").tolist()
+    ([9, 19], [2, 4])
     """
 
     table: npt.NDArray[np.void]
@@ -105,6 +110,7 @@ class Tally:
         self.table[rows] = changed
 
     def take(self, rows: slice) -> Tally:
+        """Return the tally of some targets."""
         return Tally(self.table[rows])
 
 
@@ -121,7 +127,7 @@ class ScoringLoop:
     def candidates(self) -> Candidates:
         return self.orders.candidates
 
-    def advance(self, tally: Tally, goal: IntArray, batch: int, workers: int) -> Iterator[None]:
+    def advance(self, tally: Tally, goal: IntArray, *, batch: int, workers: int) -> Iterator[None]:
         """Compare every target with items up to number ``goal``; add the results to ``tally``.
 
         The target's own score is asked for once, together with its first items. Yields after each
@@ -130,63 +136,87 @@ class ScoringLoop:
         while (rows := np.flatnonzero(tally.scored < goal)).size:
             missing = np.minimum(goal - tally.scored, batch)
             compare = partial(self._compare, missing, tally)
-            jobs = self._batches(rows, missing, batch)
-            for done, part in in_threads(compare, jobs, workers):
+            jobs = self._batches(rows, missing, batch=batch)
+            for done, part in in_threads(compare, jobs, workers=workers):
                 tally.add(done, part)
                 yield
 
     def own_scores(self, rows: IntArray) -> FloatArray:
         """Return the scores of targets, under the model of each row."""
-        found = np.empty(len(rows))
+        size = len(self.candidates)
+        scores = np.empty(len(rows))
         for model, scorer in enumerate(self.scorers):
-            mine = rows // len(self.candidates) == model
-            some = self.candidates.take(rows[mine] % len(self.candidates))
+            mine = rows // size == model
+            some = self.candidates.take(rows[mine] % size)
             if len(some):
                 with self.naming(model):
-                    found[mine] = scorer.pairs(some.users, some.targets)
-        return found
+                    scores[mine] = scorer.pairs(some.users, some.targets)
+        return scores
 
-    def _batches(self, rows: IntArray, missing: IntArray, batch: int) -> Iterator[IntArray]:
+    def _batches(self, rows: IntArray, missing: IntArray, *, batch: int) -> Iterator[IntArray]:
         """Yield rows of one model for which at most ``batch`` items are compared.
 
         Longest first, so that rows of one batch have about the same length.
         """
-        order = rows[np.lexsort([-missing[rows], rows // len(self.candidates)])]
+        model_of = rows // len(self.candidates)
+        order = np.lexsort([-missing[rows], model_of])
+        rows = rows[order]
+        model_of = model_of[order]
         first = 0
-        while first < len(order):
-            max_rows = max(1, batch // (int(missing[order[first]]) + 1))
-            model = order[first] // len(self.candidates)
-            last = int(np.searchsorted(order // len(self.candidates), model, side="right"))
-            yield order[first : min(first + max_rows, last)]
-            first = min(first + max_rows, last)
+        while first < len(rows):
+            longest = int(missing[rows[first]]) + 1
+            max_rows = max(1, batch // longest)
+            end_of_model = int(np.searchsorted(model_of, model_of[first], side="right"))
+            last = min(first + max_rows, end_of_model)
+            yield rows[first:last]
+            first = last
 
     def _compare(self, missing: IntArray, tally: Tally, rows: IntArray) -> tuple[IntArray, Tally]:
         """Compare targets of one model with the items that are missing."""
+        model = int(rows[0]) // len(self.candidates)
+        targets = rows % len(self.candidates)
         count = missing[rows]
-        model, targets = int(rows[0]) // len(self.candidates), rows % len(self.candidates)
-        some, scored, own = self.candidates.take(targets), tally.scored[rows], tally.own[rows]
-        width = int(count.max())
-        table = self.orders.items(targets, scored, width)
-        items = table[np.arange(width) < count[:, None]]
+        items = self._next_items(targets, tally.scored[rows], count=count)
+        # The number of the target, among these, that each of the items is compared with.
         row = np.repeat(np.arange(len(rows)), as_index(count))
-        fresh = np.flatnonzero(np.isnan(own))
+        own, scores = self._scores(model, targets, items=items, row=row, known=tally.own[rows])
+        rival = own.astype(scores.dtype)  # comparing numbers of one type takes half the time
+        rival = (rival if np.array_equal(rival, own) else own)[row]
+        tied = np.flatnonzero(scores == rival)
+        lost = tied[self._above_ties(targets[row[tied]], items[tied])]
+        starts = as_index(np.cumsum(count) - count)
+        part = Tally.of(
+            scored=count,
+            better=np.add.reduceat(scores > rival, starts, dtype=np.int64),
+            equal=np.bincount(row[tied], minlength=len(rows)),
+            lost_ties=np.bincount(row[lost], minlength=len(rows)),
+            own=own,
+        )
+        return rows, part
+
+    def _next_items(self, targets: IntArray, scored: IntArray, *, count: IntArray) -> IntArray:
+        """Return the next items of each target, one target after the other."""
+        width = int(count.max())
+        table = self.orders.items(targets, scored, count=width)
+        return table[np.arange(width) < count[:, None]]
+
+    def _scores(
+        self, model: int, targets: IntArray, *, items: IntArray, row: IntArray, known: FloatArray
+    ) -> tuple[FloatArray, ScoreArray]:
+        """Return the targets' own scores and those of the items, by one call of the scorer.
+
+        Own scores that are ``known`` are not asked for again.
+        """
+        some = self.candidates.take(targets)
+        fresh = np.flatnonzero(np.isnan(known))
         asked = np.concatenate([fresh, row])
         wanted = np.concatenate([some.targets[fresh], items])
         with self.naming(model):
             scores = self.scorers[model].pairs(some.users[asked], wanted)
-            own[fresh], scores = scores[: len(fresh)], scores[len(fresh) :]
-            refuse_infinite_targets(own[fresh], some.users[fresh], some.targets[fresh])
-        rival = own.astype(scores.dtype)  # comparing numbers of one type takes half the time
-        rival = (rival if np.array_equal(rival, own) else own)[row]
-        tied = np.flatnonzero(scores == rival)
-        above = self._above_ties(targets[row[tied]], items[tied])
-        starts = as_index(np.cumsum(count) - count)
-        better = np.add.reduceat(scores > rival, starts, dtype=np.int64)
-        equal, lost_ties = (
-            np.bincount(row[each], minlength=len(rows)) for each in (tied, tied[above])
-        )
-        part = Tally.of(scored=count, better=better, equal=equal, lost_ties=lost_ties, own=own)
-        return rows, part
+            own = known.copy()
+            own[fresh] = scores[: len(fresh)]
+            refuse_infinite_targets(own[fresh], some.users[fresh], targets=some.targets[fresh])
+        return own, scores[len(fresh) :]
 
     def _above_ties(self, targets: IntArray, items: IntArray) -> BoolArray:
         """Return which tied items are above their targets, where draws repeat items.
@@ -195,10 +225,11 @@ class ScoringLoop:
         """
         if not self.orders.replacement:
             return np.zeros(len(items), dtype=bool)
-        some, index = np.unique(targets, return_inverse=True)
-        here = self.candidates.take(some)
-        probability = tie_position(self.orders.seed, here.users, here.targets)
-        return tie_is_lost(self.orders.keys[targets], items, probability[index.reshape(-1)])
+        distinct, index = np.unique(targets, return_inverse=True)
+        here = self.candidates.take(distinct)
+        position = tie_position(self.orders.seed, here.users, targets=here.targets)
+        probability = position[index.reshape(-1)]
+        return tie_is_lost(self.orders.keys[targets], items, probability=probability)
 
     @contextmanager
     def naming(self, model: int) -> Iterator[None]:

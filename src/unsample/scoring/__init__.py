@@ -16,9 +16,11 @@ from unsample.scoring._scorers import (
     ItemItemScores,
     PairScores,
     RowScores,
+    ScoreArray,
     Scorer,
     as_scorer,
     refuse_infinite_targets,
+    refuse_unknown_users,
 )
 
 __all__ = [
@@ -30,10 +32,12 @@ __all__ = [
     "ItemItemScores",
     "PairScores",
     "RowScores",
+    "ScoreArray",
     "Scorer",
     "as_excluded",
     "as_scorer",
     "count_all",
     "exact_ranks",
     "refuse_infinite_targets",
+    "refuse_unknown_users",
 ]

@@ -28,7 +28,8 @@ Excluded: TypeAlias = "scipy.sparse.sparray | scipy.sparse.spmatrix"
 
 #: Targets whose excluded items are counted at a time.
 _ROWS = 1 << 14
-_NOWHERE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+#: No excluded pairs: their rows, and their items.
+_NOWHERE = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,14 @@ class Candidates:
 
         ``targets`` are a pair (users, items) or a sparse matrix. With ``filtered``, the other
         targets of the same user are not candidates of a target.
+
+        User 0 has two targets among five items:
+
+        >>> targets = np.array([0, 0]), np.array([2, 4])
+        >>> Candidates.check(targets, 5).others.tolist()
+        [4, 4]
+        >>> Candidates.check(targets, 5, filtered=True).others.tolist()
+        [3, 3]
         """
         items = check_integer("items", items, minimum=1, hint="items counts the whole catalogue")
         check_flag("filtered", filtered)
@@ -65,11 +74,11 @@ class Candidates:
             )
         if len(user_ids) == 0:
             raise InputError("targets must hold at least one target, got none")
-        found = cls(user_ids, target_ids, items, matrix)
+        candidates = cls(user_ids, target_ids, items=items, exclude=matrix)
         if not filtered:
-            return found
-        found.refuse_unrankable()
-        return replace(found.without(user_ids, target_ids), filtered=True)
+            return candidates
+        candidates.refuse_unrankable()
+        return replace(candidates.without(user_ids, target_ids), filtered=True)
 
     def without(self, users: IntArray, items: IntArray) -> Candidates:
         """Return the candidates with further excluded pairs."""
@@ -175,7 +184,8 @@ class Candidates:
 
         These are all items but the target and the excluded ones, in the order of their ids.
         """
-        (row, column), rows = self.excluded, np.arange(len(self))
+        row, column = self.excluded
+        rows = np.arange(len(self))
         if not len(row):
             return index + (index >= self.targets[:, None])
         before = np.bincount(row[column < self.targets[row]], minlength=len(self))
@@ -191,9 +201,9 @@ class Candidates:
 
 def _as_pairs(targets: Any) -> tuple[npt.ArrayLike, npt.ArrayLike]:
     if hasattr(targets, "tocoo"):
-        found = targets.tocoo()
-        kept = found.data != 0
-        return found.coords[0][kept], found.coords[1][kept]
+        matrix = targets.tocoo()
+        kept = matrix.data != 0
+        return matrix.coords[0][kept], matrix.coords[1][kept]
     if isinstance(targets, tuple | list) and len(targets) == 2:
         return targets[0], targets[1]
     raise InputError(
@@ -211,13 +221,20 @@ def check_ids(name: str, ids: npt.ArrayLike, count: int | None, *, of: str) -> I
         rule = "at least 0" if count is None else f"in 0..{count - 1} ({count} {of})"
         raise InputError(
             f"{name} must be {rule}, got {int(array[where])} "
-            f"{at_position(where, array.size)} ({int(bad.sum())} such ids)"
+            f"{at_position(where, array.size)} ({int(bad.sum())} such ids); ids count from 0, and "
+            "targets are (users, items), in this order"
         )
     return array.astype(np.int64, copy=False)
 
 
 def as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
-    """Return a sparse matrix of users x items that can be sliced by user, without duplicates."""
+    """Return a sparse matrix of users x items that can be sliced by user, without duplicates.
+
+    >>> from scipy.sparse import coo_array
+    >>> twice = coo_array(([1, 1, 1], ([0, 0, 1], [2, 2, 0])), shape=(2, 3))
+    >>> as_excluded(twice, items=3).nnz
+    2
+    """
     from scipy.sparse import csr_array, issparse
 
     if not issparse(exclude):
@@ -230,6 +247,13 @@ def as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
     if matrix.shape[1] != items:
         raise InputError(
             f"exclude must have {items} columns, one for each item, got {matrix.shape[1]}"
+        )
+    outside = (matrix.indices < 0) | (matrix.indices >= items)
+    if outside.any():
+        where = int(np.argmax(outside))
+        raise InputError(
+            f"exclude must hold items in 0..{items - 1}, got {int(matrix.indices[where])} "
+            f"{at_position(where, len(outside))} of its indices ({int(outside.sum())} such items)"
         )
     if not (matrix.has_canonical_format and matrix.data.all()):  # sorted, and nothing twice
         matrix = matrix.copy()

@@ -31,7 +31,7 @@ from unsample.scoring._full_rankings import PRECISIONS, Counted
 from unsample.scoring._scorers import FactorScores
 
 
-def _found(module: str) -> Any:
+def _import_if_there(module: str) -> Any:
     try:
         return import_whole(module)
     except ImportError:
@@ -40,11 +40,14 @@ def _found(module: str) -> Any:
 
 # Without Triton (or with one that is too old to have descriptors) there are no kernels, and
 # factors are ranked in blocks of rows.
-triton, tl = _found("triton"), _found("triton.language")
-descriptors = _found("triton.tools.tensor_descriptor")
+triton = _import_if_there("triton")
+tl = _import_if_there("triton.language")
+descriptors = _import_if_there("triton.tools.tensor_descriptor")
 
-#: Targets sent to the device at a time, and scores in memory at a time without kernels.
-_TARGETS, _SCORES = 1 << 18, 1 << 26
+#: Targets sent to the device at a time.
+_TARGETS = 1 << 18
+#: Scores in memory at a time without kernels.
+_SCORES = 1 << 26
 #: The largest number of factors (a power of two) of a block of users.
 _LARGEST_DIM = 128
 #: Rows by which the excluded items of a single user are multiplied: the smallest number that the
@@ -79,22 +82,23 @@ LAUNCHES = {
 
 
 def count_on_device(
-    factors: FactorScores, candidates: Candidates, device: str, precision: str
+    factors: FactorScores, candidates: Candidates, *, device: str, precision: str
 ) -> Iterator[Counted]:
     """Compare targets with all their candidates on a device."""
     check_choice("precision", precision, PRECISIONS)
     torch, chosen = _torch_device(device)
-    items = _rounded(torch, factors.item_factors, chosen, precision)
+    items = _rounded(torch, factors.item_factors, device=chosen, precision=precision)
     if not bool(torch.isfinite(items).all()):
         raise ScoreError(
             "item factors must be finite, got some that are not; a model that diverged has such "
             f"factors, and so have factors that are too large for {precision}"
         )
-    rows = max(1, _SCORES // candidates.items)
     if _is_fused(chosen, items.shape[1]):
-        rows, count = _TARGETS, _by_kernels(torch, factors, items, precision)
+        rows = _TARGETS
+        count = _by_kernels(torch, factors, items=items, precision=precision)
     else:
-        count = _by_products(torch, factors, items, precision)
+        rows = max(1, _SCORES // candidates.items)
+        count = _by_products(torch, factors, items=items, precision=precision)
     for at, part in candidates.parts(rows):
         better, equal, own = (array.cpu().numpy() for array in count(part))
         yield at, better.astype(np.int64), equal.astype(np.int64), own
@@ -120,40 +124,61 @@ def _is_fused(device: Any, dim: int) -> bool:
 
 
 def _by_kernels(
-    torch: Any, factors: FactorScores, items: Any, precision: str
+    torch: Any, factors: FactorScores, *, items: Any, precision: str
 ) -> Callable[[Candidates], _Counts]:
-    launch, right = LAUNCHES[precision], _for_kernel(torch, items)
+    """Return a function that counts by the kernels; ``items`` are rounded factors."""
+    launch = LAUNCHES[precision]
+    item_factors = _for_kernel(torch, items)
+    device = item_factors.device
 
     def count(part: Candidates) -> _Counts:
-        rounded = _rounded(torch, factors.user_factors[part.users], right.device, precision)
-        users, device = _for_kernel(torch, rounded), right.device
-        own = own_scores(users, right, torch.as_tensor(part.targets, device=device), launch)
-        better, not_worse = count_above(users, right, own, launch)
-        if len(part.excluded[0]):
-            begins = np.concatenate([[0], np.cumsum(part.items - 1 - part.others)])
-            starts, excluded = _as_ids(torch, device, begins, part.excluded[1])
-            fewer = count_excluded(users, right, own, starts, excluded, launch)
-            better, not_worse = better - fewer[0], not_worse - fewer[1]
+        rounded = _rounded(
+            torch, factors.user_factors[part.users], device=device, precision=precision
+        )
+        users = _for_kernel(torch, rounded)
+        targets = torch.as_tensor(part.targets, device=device)
+        own = own_scores(users, item_factors, targets=targets, launch=launch)
+        better, not_worse = count_above(users, item_factors, own=own, launch=launch)
+        _, excluded_items = part.excluded
+        if len(excluded_items):
+            of_user = part.items - 1 - part.others
+            begins = np.concatenate([[0], np.cumsum(of_user)])
+            fewer_better, fewer_not_worse = count_excluded(
+                users,
+                item_factors,
+                own=own,
+                starts=_as_ids(torch, begins, device=device),
+                excluded=_as_ids(torch, excluded_items, device=device),
+                launch=launch,
+            )
+            better = better - fewer_better
+            not_worse = not_worse - fewer_not_worse
         return better, not_worse - better - 1, own
 
     return count
 
 
 def _by_products(
-    torch: Any, factors: FactorScores, items: Any, precision: str
+    torch: Any, factors: FactorScores, *, items: Any, precision: str
 ) -> Callable[[Candidates], _Counts]:
-    """Return what counts by whole rows of scores, where there are no kernels."""
+    """Return a function that counts by whole rows of scores, where there are no kernels."""
     # In float32, products of rounded factors are exact, as in the kernel.
-    right, device = items.float(), items.device
+    item_factors = items.float()
+    device = items.device
 
     def count(part: Candidates) -> _Counts:
-        users = _rounded(torch, factors.user_factors[part.users], device, precision).float()
-        scores = users @ right.T
+        rounded = _rounded(
+            torch, factors.user_factors[part.users], device=device, precision=precision
+        )
+        scores = rounded.float() @ item_factors.T
         own = scores.gather(1, torch.as_tensor(part.targets, device=device)[:, None])
-        better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
-        if len(part.excluded[0]):
-            row, column = _as_ids(torch, device, *part.excluded)
-            excluded, rival = scores[row, column], own[row, 0]
+        better = (scores > own).sum(dim=1)
+        not_worse = (scores >= own).sum(dim=1)
+        excluded_rows, excluded_items = part.excluded
+        if len(excluded_rows):
+            row = _as_ids(torch, excluded_rows, device=device)
+            excluded = scores[row, _as_ids(torch, excluded_items, device=device)]
+            rival = own[row, 0]
             better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
             not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)
         return better, not_worse - better - 1, own[:, 0]
@@ -161,7 +186,7 @@ def _by_products(
     return count
 
 
-def _rounded(torch: Any, factors: npt.NDArray[Any], device: Any, precision: str) -> Any:
+def _rounded(torch: Any, factors: npt.NDArray[Any], *, device: Any, precision: str) -> Any:
     """Return rounded factors on the device."""
     tensor = torch.as_tensor(np.asarray(factors, dtype=np.float32), device=device)
     return tensor.bfloat16() if precision == "bfloat16" else tensor
@@ -173,8 +198,9 @@ def _for_kernel(torch: Any, factors: Any) -> Any:
     return torch.nn.functional.pad(factors, (0, dim - factors.shape[1])).contiguous()
 
 
-def _as_ids(torch: Any, device: Any, *arrays: npt.NDArray[Any]) -> list[Any]:
-    return [torch.as_tensor(ids.astype(np.int64), device=device) for ids in arrays]
+def _as_ids(torch: Any, ids: npt.NDArray[Any], *, device: Any) -> Any:
+    """Return whole numbers as a tensor on the device."""
+    return torch.as_tensor(ids.astype(np.int64), device=device)
 
 
 def own_scores(user_factors: Any, item_factors: Any, targets: Any, launch: Launch) -> Any:
@@ -192,13 +218,16 @@ def own_scores(user_factors: Any, item_factors: Any, targets: Any, launch: Launc
 
 def count_above(user_factors: Any, item_factors: Any, own: Any, launch: Launch) -> tuple[Any, Any]:
     """Return for each user how many items score above ``own``, and how many not below it."""
-    (users, dim), items = user_factors.shape, len(item_factors)
+    users, dim = user_factors.shape
+    items = len(item_factors)
     blocks = triton.cdiv(users, launch.users)
     ranges = max(triton.cdiv(_BLOCKS, blocks), triton.cdiv(items, _RANGE))
     span = triton.cdiv(triton.cdiv(items, launch.items), ranges) * launch.items
-    # Zeros are read after the last item, up to a whole block. Their scores are zero.
+    # Zeros are read after the last item, up to a whole block. Their scores are zero, and they are
+    # counted where a target's own score is below zero: so the counts begin below zero there.
     spare = -items % launch.items
-    better, not_worse = (-spare * zero_counts.int() for zero_counts in (own < 0, own <= 0))
+    better = -spare * (own < 0).int()
+    not_worse = -spare * (own <= 0).int()
     as_blocks = descriptors.TensorDescriptor.from_tensor
     _above_kernel[(blocks, ranges)](
         as_blocks(user_factors, [launch.users, dim]), as_blocks(item_factors, [launch.items, dim]),
@@ -214,12 +243,13 @@ def count_excluded(
 ) -> tuple[Any, Any]:
     """Return how many of each user's excluded items score above ``own``, and not below it.
 
-    Those of user i are ``excluded[starts[i] : starts[i + 1]]``.
+    The excluded items of user i are ``excluded[starts[i] : starts[i + 1]]``.
     """
     import torch
 
     users, dim = user_factors.shape
-    better, not_worse = (own.new_empty(users, dtype=torch.int32) for _ in range(2))
+    better = own.new_empty(users, dtype=torch.int32)
+    not_worse = own.new_empty(users, dtype=torch.int32)
     _excluded_kernel[(users,)](
         user_factors, item_factors, own, starts, excluded, better, not_worse,
         dim=dim, rows=_MIN_ROWS, columns=_EXCLUDED_AT_ONCE, precision=launch.precision,

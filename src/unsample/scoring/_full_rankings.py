@@ -20,12 +20,22 @@ from unsample._rules import ONCE
 from unsample._threads import blas_threads, in_threads, one_thread
 from unsample.counts import check_ties, rank_with_ties, runs_of
 from unsample.scoring._candidates import Candidates, Excluded
-from unsample.scoring._scorers import FactorScores, ItemItemScores, ScoreArray, Scorer, as_scorer
+from unsample.scoring._scorers import (
+    FactorScores,
+    ItemItemScores,
+    ScoreArray,
+    Scorer,
+    as_scorer,
+    refuse_unknown_users,
+)
 
-#: A word holds eight comparisons. A byte counts to 255, so this many words may be added at once.
-_WORD, _WORDS_AT_ONCE = 8, 255
+#: A word holds eight comparisons.
+_WORD = 8
+#: A byte counts to 255, so this many words may be added at once.
+_WORDS_AT_ONCE = 255
 #: Users and items of a tile.
-_ROWS, _COLUMNS = 256, _WORD * _WORDS_AT_ONCE
+_ROWS = 256
+_COLUMNS = _WORD * _WORDS_AT_ONCE
 #: Scores of a block of whole rows: 8 MB of float32.
 _BLOCK = 1 << 21
 #: A block has at least this many users: reading the item factors for fewer takes too long.
@@ -68,11 +78,15 @@ def exact_ranks(
     >>> exact_ranks(table, ([0, 1], [2, 0]), items=3, ties="realistic").ranks
     array([2., 2.])
     """
-    rule, given = check_ties(ties), Candidates.check(targets, items, exclude)
+    rule = check_ties(ties)
+    given = Candidates.check(targets, items, exclude=exclude)
+    known = as_scorer(scorer, items)
+    refuse_unknown_users(known, given.users)
     candidates, again = given.distinct()
-    better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
+    better = np.empty(len(candidates), dtype=np.int64)
+    equal = np.empty(len(candidates), dtype=np.int64)
     scores = np.empty(len(candidates))
-    for part, *counts in count_all(as_scorer(scorer, items), candidates):
+    for part, *counts in count_all(known, candidates):
         better[part], equal[part], scores[part] = counts
     # An excluded target is in no other list than its own.
     alone = -1 - np.arange(len(candidates))
@@ -80,17 +94,20 @@ def exact_ranks(
     ranks = rank_with_ties(
         better,
         equal,
-        rule,
-        rng,
-        candidates.users,
-        candidates.targets,
+        ties=rule,
+        rng=rng,
+        users=candidates.users,
+        targets=candidates.targets,
         runs=runs_of(lists, scores),
     )
-    return FullRanks(ranks[again], given.others + 1, equal[again])
+    return FullRanks(ranks[again], given.others + 1, ties=equal[again])
 
 
 def count_all(
-    scorer: Scorer, candidates: Candidates, device: str | None = None, precision: str = "float32"
+    scorer: Scorer,
+    candidates: Candidates,
+    device: str | None = None,
+    precision: str = "float32",
 ) -> Iterator[Counted]:
     """Compare targets with all their candidates."""
     if device is not None and isinstance(scorer, FactorScores):
@@ -98,7 +115,7 @@ def count_all(
         with ONCE:
             from unsample.scoring._cuda import count_on_device
 
-        return count_on_device(scorer, candidates, device, precision)
+        return count_on_device(scorer, candidates, device=device, precision=precision)
     if isinstance(scorer, FactorScores) and _can_tile(scorer.user_factors, scorer.item_factors):
         return _count_tiles(scorer, candidates)
     return count_rows(scorer, candidates)
@@ -110,8 +127,10 @@ def _can_tile(left: ScoreArray, right: ScoreArray) -> bool:
     if kind not in (np.float32, np.float64) or not right.size or not left.size:
         return False
     # Then no sum of products overflows. NaN or infinite factors make this false.
-    largest = [float(max(each.max(), -each.min())) for each in (left, right)]
-    return largest[0] * largest[1] * float(right.shape[1]) < float(np.finfo(kind).max)
+    largest_left = float(max(left.max(), -left.min()))
+    largest_right = float(max(right.max(), -right.min()))
+    factors = float(right.shape[1])
+    return largest_left * largest_right * factors < float(np.finfo(kind).max)
 
 
 def _count_tiles(scorer: FactorScores, candidates: Candidates) -> Iterator[Counted]:
@@ -122,12 +141,15 @@ def _count_tiles(scorer: FactorScores, candidates: Candidates) -> Iterator[Count
 
     def count(job: tuple[slice, Candidates]) -> Counted:
         targets, part = job
-        better, equal, own, again = _multiply(scorer.user_factors, scorer.item_factors, part, edges)
-        for at, *counts in count_rows(scorer, part.take(again)):
-            better[again[at]], equal[again[at]], own[again[at]] = counts
+        better, equal, own, moved = _multiply(
+            scorer.user_factors, scorer.item_factors, part=part, edges=edges
+        )
+        for at, *counts in count_rows(scorer, part.take(moved)):
+            rows = moved[at]
+            better[rows], equal[rows], own[rows] = counts
         return targets, better, equal, own
 
-    yield from _on_all_cores(count, candidates, _ROWS)
+    yield from _on_all_cores(count, candidates, rows=_ROWS)
 
 
 def count_rows(scorer: Scorer, candidates: Candidates) -> Iterator[Counted]:
@@ -138,73 +160,80 @@ def count_rows(scorer: Scorer, candidates: Candidates) -> Iterator[Counted]:
         targets, part = job
         scores = scorer.rows(part.users, part.items)
         own = scores[np.arange(len(part)), part.targets]
-        better, not_worse = _compare(part, own, 0, scores, _room(scores.shape))
+        mask = _room(scores.shape)
+        better, not_worse = _compare(part, own, first=0, scores=scores, mask=mask)
         return targets, better, not_worse - better - 1, own
 
     if isinstance(scorer, ItemItemScores):
-        yield from _on_all_cores(count, candidates, rows)
+        yield from _on_all_cores(count, candidates, rows=rows)
     else:  # a user's function may not be safe for several threads
         yield from map(count, candidates.parts(rows))
 
 
 def _on_all_cores(
-    count: Callable[[tuple[slice, Candidates]], Counted], candidates: Candidates, rows: int
+    count: Callable[[tuple[slice, Candidates]], Counted], candidates: Candidates, *, rows: int
 ) -> Iterator[Counted]:
+    """Count some rows at a time, on as many threads as BLAS would use."""
     # Asking for the number of threads takes milliseconds, longer than some jobs.
     workers = blas_threads() if len(candidates) > rows else 1
     with one_thread():
-        yield from in_threads(count, candidates.parts(rows), workers)
+        yield from in_threads(count, candidates.parts(rows), workers=workers)
 
 
 def _multiply(
-    left: ScoreArray, right: ScoreArray, part: Candidates, edges: IntArray
+    left: ScoreArray, right: ScoreArray, *, part: Candidates, edges: IntArray
 ) -> tuple[IntArray, IntArray, ScoreArray, IntArray]:
     """Return how many items beat each target, how many tie, its own score, and moved targets.
 
     A moved target has another score in its tile, because a product was rounded differently.
     """
     users, row_of = np.unique(part.users, return_inverse=True)
-    if len(users) == len(part):  # nobody comes twice: rows as the targets come
-        users, row_of = part.users, np.arange(len(part))
-    some, targets = left[users], part.targets
-    own = _own_scores(some, right, row_of, targets)
-    better, not_worse = (np.zeros(len(part), dtype=np.int64) for _ in range(2))
+    each_once = len(users) == len(part)
+    if each_once:  # rows as the targets come
+        users = part.users
+        row_of = np.arange(len(part))
+    factors = left[users]
+    targets = part.targets
+    own = _own_scores(factors, right, row_of=row_of, targets=targets)
+    better = np.zeros(len(part), dtype=np.int64)
+    not_worse = np.zeros(len(part), dtype=np.int64)
     moved = np.zeros(len(part), dtype=bool)
     mask = _room((len(part), _COLUMNS))
     for first, last in pairwise(edges.tolist()):
-        scores = some @ right[first:last].T
-        if len(users) < len(part):
+        scores = factors @ right[first:last].T
+        if not each_once:
             scores = scores[row_of]
-        above, level = _compare(part, own, first, scores, mask)
+        above, at_least = _compare(part, own, first=first, scores=scores, mask=mask)
         better += above
-        not_worse += level
+        not_worse += at_least
         here = np.flatnonzero((targets >= first) & (targets < last))
         moved[here] = scores[here, targets[here] - first] != own[here]
     return better, not_worse - better - 1, own, np.flatnonzero(moved)
 
 
 def _own_scores(
-    some: ScoreArray, right: ScoreArray, row_of: IntArray, targets: IntArray
+    factors: ScoreArray, right: ScoreArray, *, row_of: IntArray, targets: IntArray
 ) -> ScoreArray:
     """Return the targets' scores from a matrix product, which rounds as the product of a tile."""
-    product = some @ right[targets].T
+    product = factors @ right[targets].T
     return np.asarray(product[row_of, np.arange(len(targets))])
 
 
 def _compare(
-    part: Candidates, own: ScoreArray, first: int, scores: ScoreArray, mask: BoolArray
+    part: Candidates, own: ScoreArray, *, first: int, scores: ScoreArray, mask: BoolArray
 ) -> tuple[IntArray, IntArray]:
     """Return how many candidates beat each target, and how many are not worse (it is one of them).
 
     ``scores`` are those of the items from number ``first`` on.
     """
-    better = _count_where(np.greater, scores, own, mask)
-    not_worse = _count_where(np.greater_equal, scores, own, mask)
+    better = _count_where(np.greater, scores, own=own, mask=mask)
+    not_worse = _count_where(np.greater_equal, scores, own=own, mask=mask)
     row, item = part.excluded
     here = np.flatnonzero((item >= first) & (item < first + scores.shape[1]))
     if len(here):
         row = row[here]
-        left_out, rival = scores[row, item[here] - first], own[row]
+        left_out = scores[row, item[here] - first]
+        rival = own[row]
         better -= np.bincount(row[left_out > rival], minlength=len(own))
         not_worse -= np.bincount(row[left_out >= rival], minlength=len(own))
     return better, not_worse
@@ -216,12 +245,17 @@ def _room(shape: tuple[int, ...]) -> BoolArray:
 
 
 def _count_where(
-    compare: np.ufunc, scores: ScoreArray, own: ScoreArray, mask: BoolArray
+    compare: np.ufunc, scores: ScoreArray, *, own: ScoreArray, mask: BoolArray
 ) -> IntArray:
     """Return for how many items of each row ``compare(score, own)`` is true.
 
     Results are bytes of 0 or 1 in ``mask``. Read as words, eight columns are added at once, as
     long as no byte passes 255.
+
+    >>> scores = np.array([[0.1, 0.7, 0.3], [0.5, 0.5, 0.9]])
+    >>> own = np.array([0.2, 0.5])
+    >>> _count_where(np.greater, scores, own=own, mask=_room(scores.shape))
+    array([2, 1])
     """
     width = scores.shape[1]
     compare(scores, own[:, None], out=mask[:, :width])

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray
+from unsample._checks import IntArray, at_position
 from unsample.errors import InputError, ScoreError
 
 if TYPE_CHECKING:
@@ -40,35 +40,36 @@ _ROWS = 256
 
 
 class Scorer(ABC):
-    """Scores of pairs and of whole rows; `as_scorer` makes one of all that `evaluate` takes."""
+    """Scores of pairs and of whole rows; `as_scorer` makes one of whatever `evaluate` takes."""
 
     #: Whether whole rows are cheap.
     whole: ClassVar[bool] = True
-    #: The number of items, where the scorer knows it.
+    #: The number of users and of items, where the scorer knows them.
+    users: int | None = None
     items: int | None = None
 
     def pairs(self, users: IntArray, items: IntArray) -> ScoreArray:
         """Return the checked score of each pair ``users[i], items[i]``."""
-        found = self._pairs(users, items)
+        scores = self._pairs(users, items)
         # The last layer of many networks gives one column instead of a vector.
-        if found.shape not in ((len(users),), (len(users), 1)):
+        if scores.shape not in ((len(users),), (len(users), 1)):
             raise ScoreError(
                 f"scores must be a vector with one number for each of the {len(users):,} pairs "
-                f"that the scorer was asked for, got an array of shape {found.shape}; {EXAMPLE}"
+                f"that the scorer was asked for, got an array of shape {scores.shape}; {EXAMPLE}"
             )
-        return _checked(found.reshape(-1), users, items)
+        return _checked(scores.reshape(-1), users, items=items)
 
     def rows(self, users: IntArray, items: int) -> ScoreArray:
         """Return the checked scores of all items; each user is asked for once."""
         distinct, index = np.unique(users, return_inverse=True)
         asked = distinct if len(distinct) < len(users) else users
-        found = self._rows(asked, items)
-        if found.shape != (len(asked), items):
+        table = self._rows(asked, items)
+        if table.shape != (len(asked), items):
             raise ScoreError(
                 f"score_all must return a matrix of shape {(len(asked), items)}, a row for each "
-                f"of {len(asked)} users and a column for each item, got shape {found.shape}"
+                f"of {len(asked)} users and a column for each item, got shape {table.shape}"
             )
-        scores = _checked(found, asked)
+        scores = _checked(table, asked)
         return scores[index] if asked is distinct else scores
 
     def _pairs(self, users: IntArray, items: IntArray) -> npt.NDArray[Any]:
@@ -96,13 +97,17 @@ class PairScores(Scorer):
     whole: ClassVar[bool] = False
 
     def _pairs(self, users: IntArray, items: IntArray) -> npt.NDArray[Any]:
+        asked = f"{len(users):,} pairs, of {_range('users', users)} and {_range('items', items)}"
         try:
             return np.asarray(self.score(users, items))
-        except (TypeError, ValueError, IndexError) as problem:
-            raise ScoreError(
-                f"scorer must take two vectors of one length, users and items, got {problem!r} "
-                f"from a call with {len(users):,} pairs; {EXAMPLE}"
-            ) from problem
+        except (TypeError, ValueError, LookupError) as problem:
+            # What Python says about a call that does not fit the function.
+            if isinstance(problem, TypeError) and "positional argument" in str(problem):
+                raise ScoreError(
+                    f"scorer must take two vectors of one length, users and items, got "
+                    f"{problem!r}; {EXAMPLE}"
+                ) from problem
+            raise ScoreError(_failure("scorer", problem, asked=asked)) from problem
 
     def _rows(self, users: IntArray, items: int) -> npt.NDArray[Any]:
         every = np.tile(np.arange(items), len(users))
@@ -120,9 +125,14 @@ class RowScores(Scorer):
 
     score_all: Callable[[IntArray], npt.ArrayLike]
     items: int | None = None
+    users: int | None = None
 
     def _rows(self, users: IntArray, items: int) -> npt.NDArray[Any]:
-        return np.asarray(self.score_all(users))
+        try:
+            return np.asarray(self.score_all(users))
+        except (TypeError, ValueError, LookupError) as problem:
+            asked = f"{len(users):,} rows, of {_range('users', users)}"
+            raise ScoreError(_failure("score_all", problem, asked=asked)) from problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +152,16 @@ class FactorScores(Scorer):
             if matrix.ndim != 2:
                 raise InputError(f"{name} must be a matrix, got an array of shape {matrix.shape}")
             object.__setattr__(self, name, matrix)
-        users, items = self.user_factors.shape, self.item_factors.shape
-        if users[1] != items[1]:
+        users, factors = self.user_factors.shape
+        items, of_items = self.item_factors.shape
+        if factors != of_items:
             raise InputError(
                 "user_factors and item_factors must have the same number of columns, got "
-                f"{users[1]} and {items[1]}; a matrix of users x items of an item-item model must "
+                f"{factors} and {of_items}; a matrix of users x items of an item-item model must "
                 "be sparse"
             )
-        object.__setattr__(self, "items", items[0])
+        object.__setattr__(self, "users", users)
+        object.__setattr__(self, "items", items)
 
     def _pairs(self, users: IntArray, items: IntArray) -> ScoreArray:
         """Return the score of each pair.
@@ -157,8 +169,9 @@ class FactorScores(Scorer):
         It does not depend on the other pairs of the call, to the last bit. So items with equal
         factors always tie. (Matrix products do not promise that.)
         """
-        left, right = self.user_factors[users], self.item_factors[items]
-        return np.asarray(np.einsum("pd,pd->p", left, right))
+        of_users = self.user_factors[users]
+        of_items = self.item_factors[items]
+        return np.asarray(np.einsum("pd,pd->p", of_users, of_items))
 
     def _rows(self, users: IntArray, items: int) -> ScoreArray:
         return np.asarray(self.user_factors[users] @ self.item_factors.T)
@@ -209,22 +222,24 @@ class ItemItemScores(Scorer):
         if not history.has_canonical_format:
             history = history.copy()
             history.sum_duplicates()
-        made = {"history": history, "weights": weights, "items": weights.shape[1]}
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "history", history)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "users", history.shape[0])
+        object.__setattr__(self, "items", weights.shape[1])
 
     def _rows(self, users: IntArray, items: int) -> npt.NDArray[Any]:
-        some = self.history[users]
-        dense = isinstance(self.weights, np.ndarray)
-        # Item by item, a row of weights is read once for all users with that item. The sums of a
-        # user have the same order either way.
-        found: Any = (some.tocsc() if dense else some) @ self.weights
-        scores = np.asarray(found if dense else found.toarray())
+        history = self.history[users]
+        if isinstance(self.weights, np.ndarray):
+            # Item by item, a row of weights is read once for all users with that item. The sums of
+            # a user have the same order as user by user.
+            scores = np.asarray(history.tocsc() @ self.weights)
+        else:
+            scores = np.asarray((history @ self.weights).toarray())
         if self.item_bias is not None:
             scores += self.item_bias.astype(scores.dtype)
-        new = np.diff(some.indptr) == 0
-        if self.newcomers is not None and new.any():
-            scores[new] = self.newcomers
+        is_new = np.diff(history.indptr) == 0
+        if self.newcomers is not None and is_new.any():
+            scores[is_new] = self.newcomers
         return scores
 
 
@@ -250,11 +265,30 @@ class _TorchScores:
 
 
 def as_scorer(scorer: Any, items: int) -> Scorer:
-    """Return the scorer that was given; it must score this number of ``items``."""
-    found = _recognised(scorer)
-    if found.items not in (None, items):
-        raise InputError(f"items must be {found.items}, as many as the scorer has, got {items}")
-    return found
+    """Return a scorer for any of the forms that `evaluate` takes.
+
+    Parameters
+    ----------
+    scorer
+        A function, a torch module, an object with ``score_all``, a matrix, or a pair of matrices.
+    items
+        The number of items that it must score.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or has another number of items.
+
+    >>> factors = np.array([[1.0, 2.0]]), np.array([[0.5, 0.0], [0.0, 0.1], [1.0, 1.0]])
+    >>> as_scorer(factors, items=3).rows(np.array([0]), items=3)
+    array([[0.5, 0.2, 3. ]])
+    """
+    recognised = _recognised(scorer)
+    if recognised.items not in (None, items):
+        raise InputError(
+            f"items must be {recognised.items}, as many as the scorer has, got {items}"
+        )
+    return recognised
 
 
 def _recognised(scorer: Any) -> Scorer:
@@ -269,7 +303,8 @@ def _recognised(scorer: Any) -> Scorer:
     if callable(getattr(scorer, "score_all", None)):
         return RowScores(scorer.score_all)
     if isinstance(scorer, np.ndarray) and scorer.ndim == 2:
-        return RowScores(scorer.__getitem__, items=scorer.shape[1])
+        users, items = scorer.shape
+        return RowScores(scorer.__getitem__, items=items, users=users)
     # A user with a module has imported torch. To import it here would take seconds.
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(scorer, torch.nn.Module):
@@ -290,7 +325,7 @@ def _as_matrix(values: Any) -> npt.NDArray[Any]:
 
 
 def _checked(
-    scores: npt.NDArray[Any], users: IntArray, items: IntArray | None = None
+    scores: npt.NDArray[Any], users: IntArray, *, items: IntArray | None = None
 ) -> ScoreArray:
     """Return scores as floats of at most 64 bits; refuse NaN (infinite scores are allowed).
 
@@ -313,7 +348,38 @@ def _checked(
     return scores
 
 
-def refuse_infinite_targets(own: ScoreArray, users: IntArray, targets: IntArray) -> None:
+def _failure(called: str, problem: Exception, *, asked: str) -> str:
+    """Return a message about an error within the user's own code."""
+    message = f"{called} failed with {problem!r} when it was asked for {asked}"
+    if isinstance(problem, LookupError):
+        message += "; ids count from 0, and targets are (users, items), in this order"
+    return message
+
+
+def _range(name: str, ids: IntArray) -> str:
+    """Return between which numbers ids lie, in words.
+
+    >>> _range("users", np.array([7, 3, 5]))
+    'users 3 to 7'
+    """
+    return f"{name} {int(ids.min())} to {int(ids.max())}" if len(ids) else f"no {name}"
+
+
+def refuse_unknown_users(scorer: Scorer, users: IntArray) -> None:
+    """Refuse targets of users that the scorer does not have, where it knows how many there are."""
+    if scorer.users is None:
+        return
+    unknown = users >= scorer.users
+    if unknown.any():
+        where = int(np.argmax(unknown))
+        raise InputError(
+            f"users of targets must be in 0..{scorer.users - 1} ({scorer.users} users of the "
+            f"scorer), got {int(users[where])} {at_position(where, len(users))} "
+            f"({int(unknown.sum())} such ids); targets are (users, items), in this order"
+        )
+
+
+def refuse_infinite_targets(own: ScoreArray, users: IntArray, *, targets: IntArray) -> None:
     """Refuse targets with infinite scores."""
     bad = np.isinf(own)
     if bad.any():

@@ -111,7 +111,7 @@ def _by_users(
         if isinstance(like, MeanWithLimits) and isinstance(like.error, DrawnError):
             totals = like.error.totals
         else:
-            totals = UserValues.of(each.found, [metric], each.relevance).totals[:, 0]
+            totals = UserValues.of(each.found, [metric], relevance=each.relevance).totals[:, 0]
         weights = targets.astype(np.float64) if each.filtered else np.ones(len(users))
         added[name] = np.zeros(len(everyone))
         added[name][np.searchsorted(everyone, users)] = deviations_of_mean(totals, weights)

@@ -106,7 +106,7 @@ def exact_targets(
     found: Targets, wanted: tuple[Metric, ...], relevance: FloatArray | None
 ) -> Estimates:
     """Return what `exact` returns, for targets with full ranks known as far as metrics need."""
-    users = UserValues.of(found, wanted, relevance)
+    users = UserValues.of(found, wanted, relevance=relevance)
     entries = []
     for place, (metric, mean) in enumerate(zip(wanted, users.means, strict=True)):
         error = MeanError.of(users.totals[:, place], users.weights, metric)

@@ -47,7 +47,7 @@ def guided_targets(
     """
     size = len(found.ranks)
     users = np.arange(size) if found.users is None else number_users(found.users, size)
-    values = OpenValues.of(found, found.notes, metrics, relevance)
+    values = OpenValues.of(found, found.notes, metrics=metrics, relevance=relevance)
     drawn = drawn_users(found.notes, users, found.unknown, values.weights)
     entries = []
     for place, metric in enumerate(metrics):

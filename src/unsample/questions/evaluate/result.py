@@ -134,16 +134,25 @@ class Evaluation(Estimates):
 
     @property
     def share(self) -> float:
-        """Return `scored` as a share of the scores of a full ranking."""
+        """Return `scored` as a share of the scores of a full ranking.
+
+        It may be a little more than 1, because a few scores are asked for twice to see whether they
+        repeat.
+        """
         return float(self.scored / self.catalogues.sum())
 
     @property
     def cost(self) -> str:
         """Return what was scored, in words."""
+        twice = self.scored - int(self.catalogues.sum())
+        part = f"{100 * self.share:.3f} % of a full ranking"
+        if self.design.certifies and twice >= 0:
+            part = "a full ranking"
+            if twice:
+                part += f" and {twice:,} score{'s' * (twice > 1)} asked for twice"
         return (
             f"{self.design.name} design: {self.scored:,} scores, "
-            f"{self.scored / len(self.users):,.1f} for each target, "
-            f"{100 * self.share:.3f} % of a full ranking"
+            f"{self.scored / len(self.users):,.1f} for each target, {part}"
         )
 
     def to_dict(self) -> dict[str, Any]:
