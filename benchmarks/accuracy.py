@@ -78,9 +78,9 @@ def measured(
     name = "/".join((_NAMED[candidates], dataset, recommender, str(n)))
     rng = np.random.default_rng([chosen.seed, zlib.crc32(name.encode())])
     drawn = draw_sampled_ranks(ranks, items=items, sampled=n - 1, rng=rng, size=(chosen.repeats,))
-    counts, histograms = count_repeats(drawn, items, n - 1)
+    counts, histograms = count_repeats(drawn, items, sampled=n - 1)
     batch = Observed.prepare(counts, histograms=histograms, cutoffs=CUTOFFS)
-    exact = exact_values(ranks, items, METRICS)
+    exact = exact_values(ranks, items, metrics=METRICS)
     for method in METHODS:
         if method == "auto":
             each = [RankCounts.from_ranks(one, items=items, sampled=n - 1) for one in drawn]

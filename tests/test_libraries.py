@@ -208,6 +208,19 @@ def test_what_a_pykeen_evaluator_has_collected_is_taken():
     assert pykeen.targets(evaluator, known=known, side="head").items[:2].tolist() == [299, 300]
     refuses("120 triples once, got 0 ranks for side 'tail'", pykeen.targets, evaluator, side="tail")
     refuses("known must be a triples factory", pykeen.targets, evaluator, known=np.zeros((4, 2)))
+    # 290 other heads of the first two questions are known, so PyKEEN repeated some of the others.
+    heads = np.setdiff1d(np.arange(290), [0, 1])
+    dense = np.vstack(
+        [np.insert(np.tile(test[row, 1:], (288, 1)), 0, heads, axis=1) for row in (0, 1)]
+    )
+    words = r"^2 of 120 questions are left out.* drew 12, and fewer may .* draw 11 entities at most"
+    with pytest.warns(UnsampleWarning, match=words):
+        sparse = pykeen.targets(evaluator, known=dense, side="head")
+    assert np.array_equal(sparse.ranks, found.ranks[2:])
+    assert np.array_equal(sparse.users, np.arange(2, 120))
+    assert set(sparse.items) == {300}
+    assert set(sparse.sampled) == {12}
+    assert sparse.counts.count.sum() == 118
     evaluator.num_entities = 12
     refuses("negatives must be different", pykeen.targets, evaluator, side="head")
     evaluator.ranks = {}

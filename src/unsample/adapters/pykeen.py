@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unsample._checks import IntArray, Seed, check_choice
+from unsample._checks import BoolArray, IntArray, Seed, check_choice, warn
 from unsample.adapters._install import check_object
 from unsample.counts import Targets, check_ties, rank_with_ties
 from unsample.errors import DesignError, InputError
@@ -36,6 +36,9 @@ def targets(
         ``"head"``, ``"tail"`` or ``"both"``.
     ties, rng
         As in `unsample.adapters.trec.targets`.
+
+    Questions for which PyKEEN repeated entities, because it was to sample more than there are, are
+    left out with a warning.
     """
     rule = check_ties(ties, whole=True)
     check_choice("side", side, (*_COLUMNS, "both"))
@@ -47,42 +50,87 @@ def targets(
         )
     sides = tuple(_COLUMNS) if side == "both" else (side,)
     triples = np.array(list(evaluator.triple_to_index), dtype=np.int64)
-    several = known if isinstance(known, list | tuple) else [] if known is None else [known]
-    true = np.unique(np.vstack([triples, *map(_as_triples, several)]), axis=0)
-    answers = np.concatenate([_answers(triples, true, _COLUMNS[each]) for each in sides])
-    collected = [_collected(evaluator, each, len(triples)) for each in sides]
+    true = np.unique(np.vstack([triples, *_known_triples(known)]), axis=0)
+    answers = np.concatenate([_answers(triples, true, column=_COLUMNS[name]) for name in sides])
+    collected = [_collected(evaluator, name, size=len(triples)) for name in sides]
     best, worst, candidates = np.hstack(collected)
     items = int(evaluator.num_entities) - answers + 1
-    if (candidates > items).any():
-        raise DesignError(
-            f"negatives must be different entities, got {int(candidates.max()) - 1}, more than may "
-            "be sampled for a triple: PyKEEN repeats entities then; use fewer"
-        )
-    ranks = rank_with_ties(best - 1, worst - best, rule, rng).astype(np.int64)
+    ranks = rank_with_ties(best - 1, worst - best, ties=rule, rng=rng).astype(np.int64)
     # A triple asks for a head and a tail; these are two targets, each among candidates of its own.
     users = np.tile(np.arange(len(triples)), len(sides))
-    return Targets(ranks, items, candidates - 1, users=users, replacement=False, filtered=True)
+    kept = _without_repeats(candidates, items)
+    return Targets(
+        ranks[kept],
+        items[kept],
+        sampled=candidates[kept] - 1,
+        users=users[kept],
+        replacement=False,
+        filtered=True,
+    )
 
 
-def _answers(triples: IntArray, true: IntArray, column: int) -> IntArray:
-    """Return how many entities answer the question of each triple, its own included."""
+def _without_repeats(candidates: IntArray, items: IntArray) -> BoolArray:
+    """Return which questions have as many different candidates as PyKEEN has ranked.
+
+    Where fewer entities may be sampled than were asked for, PyKEEN repeats some. Such ranks are
+    left out with a warning, and refused if there are no others.
+    """
+    kept = candidates <= items
+    dense = int(np.count_nonzero(~kept))
+    if not dense:
+        return kept
+    sampled = int(candidates.max()) - 1
+    least = int(items.min()) - 1
+    if dense == len(kept):
+        raise DesignError(
+            f"negatives must be different entities, got {sampled}, more than may be sampled for "
+            f"any question: PyKEEN repeats entities then; use {least} at most"
+        )
+    warn(
+        f"{dense:,} of {len(kept):,} questions are left out, for PyKEEN repeated entities there: "
+        f"it drew {sampled}, and fewer may be sampled. Numbers are of the other questions; to have "
+        f"all of them, draw {least} entities at most"
+    )
+    return kept
+
+
+def _answers(triples: IntArray, true: IntArray, *, column: int) -> IntArray:
+    """Return how many entities answer the question of each triple, its own included.
+
+    Entities 5 and 6 both answer the question (0, 1, ?):
+
+    >>> true = np.array([[0, 1, 5], [0, 1, 6], [2, 1, 5]])
+    >>> _answers(true[:1], true, column=2), _answers(true[:1], true, column=0)
+    (array([2]), array([2]))
+    """
     questions = np.delete(np.vstack([triples, true]), column, axis=1)
     _, number = np.unique(questions, axis=0, return_inverse=True)
     asked, answered = np.split(number.reshape(-1), [len(triples)])
     return np.bincount(answered)[asked]
 
 
-def _collected(evaluator: Any, side: str, size: int) -> IntArray:
+def _collected(evaluator: Any, side: str, *, size: int) -> IntArray:
     """Return rows of best ranks, of worst ranks, and of numbers of candidates."""
-    ranks = evaluator.ranks
-    batches = ranks.get((side, "optimistic")), ranks.get((side, "pessimistic"))
-    columns = [np.concatenate(b or [[]]) for b in (*batches, evaluator.num_candidates.get(side))]
+    batches = [
+        evaluator.ranks.get((side, "optimistic")),
+        evaluator.ranks.get((side, "pessimistic")),
+        evaluator.num_candidates.get(side),
+    ]
+    columns = [np.concatenate(batch or [[]]) for batch in batches]
     if len(columns[0]) != size:
         raise InputError(
             f"evaluator must have ranked each of its {size} triples once, got {len(columns[0])} "
             f"ranks for side {side!r}; evaluate all of them, on that side too"
         )
     return np.stack(columns).astype(np.int64)
+
+
+def _known_triples(known: Any) -> list[IntArray]:
+    """Return the triples of all that was given as known."""
+    if known is None:
+        return []
+    several = known if isinstance(known, list | tuple) else [known]
+    return [_as_triples(triples) for triples in several]
 
 
 def _as_triples(known: Any) -> IntArray:

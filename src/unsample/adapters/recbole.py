@@ -10,6 +10,7 @@ RecBole counts users and items from 1; 0 is padding, and no candidate.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from unsample.tables import Asked, Read, read_targets
 
 __all__ = ["targets", "task", "watch"]
 
-_MODEL = "a model of recbole", "predict", "device"
+#: What a model is called in messages, and attributes that it has.
+_MODEL = ("a model of recbole", "predict", "device")
 #: Our names of metrics of RecBole, of users with any number of targets.
 _OURS = {
     "hit": "HR",
@@ -48,17 +50,21 @@ def watch(trainer: Any, *, level: float = 0.95) -> Any:
     """
     check_object("trainer", trainer, "a trainer of recbole", "evaluate", "_neg_sample_batch_eval")
     level = check_level(level)
-    evaluate, compare = trainer.evaluate, trainer._neg_sample_batch_eval  # noqa: SLF001
+    evaluate = trainer.evaluate
+    compare = trainer._neg_sample_batch_eval  # noqa: SLF001
     # The scored rows of the evaluation under way.
     parts: list[dict[str, npt.NDArray[Any]]] = []
 
     def compare_and_keep(batch: Any) -> Any:
-        found = compare(batch)
+        compared = compare(batch)
+        table = compared[1]
         # Metrics of values, such as the log loss, know no lists.
-        if found[1].ndim == 2:
-            drawn = found[1][batch[1], batch[0][trainer.config["ITEM_ID_FIELD"]]]
-            parts.append(_rows(drawn.float().cpu().numpy(), batch, trainer.config["USER_ID_FIELD"]))
-        return found
+        if table.ndim == 2:
+            interaction, owner, *_ = batch
+            drawn = table[owner, interaction[trainer.config["ITEM_ID_FIELD"]]]
+            user_field = trainer.config["USER_ID_FIELD"]
+            parts.append(_rows(drawn.float().cpu().numpy(), batch, user_field=user_field))
+        return compared
 
     def evaluate_and_add(eval_data: Any, *given: Any, **named: Any) -> Any:
         parts.clear()
@@ -67,23 +73,39 @@ def watch(trainer: Any, *, level: float = 0.95) -> Any:
             if not trainer.config["single_spec"]:
                 raise DesignError("trainer must evaluate in one process, got several; use one")
         results = evaluate(eval_data, *given, **named)
-        split = {theirs: theirs.partition("@") for theirs in results if parts}
-        asked = {theirs: f"{_OURS[n]}@{k}" for theirs, (n, _, k) in split.items() if n in _OURS}
+        asked = _our_names(results) if parts else {}
         if asked:
-            found = trainer.full_catalogue = estimate(
-                _rank(parts, eval_data, "random", 0).counts,
+            estimates = estimate(
+                _rank(parts, eval_data, ties="random", rng=0).counts,
                 metrics=list(asked.values()),
                 protocol="all" if _is_repeatable(eval_data) else "unseen",
             )
+            trainer.full_catalogue = estimates
             decimals = trainer.config["metric_decimal_place"]
             for theirs, ours in asked.items():
-                numbers = found[ours].value, *found[ours].interval(level)
-                for end, number in zip(("full", "low", "high"), numbers, strict=True):
+                low, high = estimates[ours].interval(level)
+                numbers = {"full": estimates[ours].value, "low": low, "high": high}
+                for end, number in numbers.items():
                     results[f"{theirs}_{end}"] = round(float(number), decimals)
         return results
 
-    trainer.evaluate, trainer._neg_sample_batch_eval = evaluate_and_add, compare_and_keep  # noqa: SLF001
+    trainer.evaluate = evaluate_and_add
+    trainer._neg_sample_batch_eval = compare_and_keep  # noqa: SLF001
     return trainer
+
+
+def _our_names(theirs: Iterable[str]) -> dict[str, str]:
+    """Return our name of each of RecBole's metrics that we know.
+
+    >>> _our_names(["ndcg@10", "hit@5", "gauc"])
+    {'ndcg@10': 'NDCG@10', 'hit@5': 'HR@5'}
+    """
+    ours = {}
+    for name in theirs:
+        metric, _, cutoff = name.partition("@")
+        if metric in _OURS:
+            ours[name] = f"{_OURS[metric]}@{cutoff}"
+    return ours
 
 
 def targets(model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0) -> Targets:
@@ -96,9 +118,12 @@ def targets(model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0) -> 
     rule = check_ties(ties, whole=True)
     check_object("model", model, *_MODEL)
     _check_uniform(loader)
-    field = loader.dataset.uid_field
-    parts = [_rows(_ask(model, "predict", batch[0]), batch, field) for batch in loader]
-    return _rank(parts, loader, rule, rng)
+    user_field = loader.dataset.uid_field
+    parts = []
+    for batch in loader:
+        scores = _ask(model, batch[0], method="predict")
+        parts.append(_rows(scores, batch, user_field=user_field))
+    return _rank(parts, loader, ties=rule, rng=rng)
 
 
 def task(model: Any, loader: Any) -> dict[str, Any]:
@@ -114,29 +139,29 @@ def task(model: Any, loader: Any) -> dict[str, Any]:
         raise InputError(f"loader must be made under mode: full (targets takes uniN), got {kind}")
     from scipy.sparse import csr_array
 
-    data, exclude = loader.dataset, None
+    data = loader.dataset
+    exclude = None
     item_ids = np.arange(1, int(data.item_num))
     if loader.is_sequential:
         rows = np.arange(len(data))
         asked = loader.transform(data, data[rows])
-        wanted = rows, asked[data.iid_field].numpy() - 1
+        wanted = (rows, asked[data.iid_field].numpy() - 1)
     else:
-        asked, users = loader.user_df, loader.uid_list.numpy()
-        wanted, seen = (
-            _pairs([items[user].numpy() for user in users])
-            for items in (loader.uid2positive_item, loader.uid2history_item)
-        )
+        asked = loader.user_df
+        users = loader.uid_list.numpy()
+        wanted = _pairs([loader.uid2positive_item[user].numpy() for user in users])
+        seen = _pairs([loader.uid2history_item[user].numpy() for user in users])
         yes = np.ones(len(seen[0]), dtype=bool)
         exclude = csr_array((yes, seen), shape=(len(asked), len(item_ids)))
 
     def everything(rows: IntArray, /) -> npt.NDArray[Any]:
         """Return the scores of all items, by one pass where the model has one."""
         try:
-            scores = _ask(model, "full_sort_predict", asked[rows])
+            scores = _ask(model, asked[rows], method="full_sort_predict")
         except NotImplementedError:
             interaction = asked[np.repeat(rows, len(item_ids))]
             interaction.update(data.get_item_feature()[np.tile(item_ids, len(rows))])
-            return _ask(model, "predict", interaction).reshape(len(rows), -1)
+            return _ask(model, interaction, method="predict").reshape(len(rows), -1)
         return scores.reshape(len(rows), -1)[:, 1:]
 
     return {
@@ -148,12 +173,16 @@ def task(model: Any, loader: Any) -> dict[str, Any]:
 
 
 def _pairs(lists: list[IntArray]) -> tuple[IntArray, IntArray]:
-    """Return the row and the item of each entry; RecBole counts items from 1."""
+    """Return the row and the item of each entry; RecBole counts items from 1.
+
+    >>> _pairs([np.array([3]), np.array([1, 2])])
+    (array([0, 1, 1]), array([2, 0, 1]))
+    """
     rows = np.repeat(np.arange(len(lists)), [len(items) for items in lists])
     return rows, np.concatenate(lists).astype(np.int64) - 1
 
 
-def _ask(model: Any, method: str, interaction: Any) -> npt.NDArray[Any]:
+def _ask(model: Any, interaction: Any, *, method: str) -> npt.NDArray[Any]:
     """Ask a model without gradients, in evaluation mode, as RecBole's own evaluation leaves it."""
     model.eval()
     with require("recbole", "torch").no_grad():
@@ -173,22 +202,28 @@ def _check_uniform(loader: Any) -> None:
         )
 
 
-def _rows(scores: npt.NDArray[Any], batch: Any, user_field: str) -> dict[str, npt.NDArray[Any]]:
-    """Return the scored rows of a batch; those of a user are the targets, and then the items."""
-    interaction, owner, positive, _ = batch
-    owner, count = owner.numpy(), np.bincount(positive.numpy())
-    begin = np.searchsorted(owner, np.arange(len(count)))
-    target = np.arange(len(owner)) - begin[owner] < count[owner]
-    users = interaction[user_field].cpu().numpy()
-    return {"user": users, "score": scores.reshape(-1).astype(np.float64), "target": target}
+def _rows(scores: npt.NDArray[Any], batch: Any, *, user_field: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the scored rows of a batch: of each user first the targets, and then the items."""
+    interaction, owner_of_rows, owner_of_targets, _ = batch
+    owner = owner_of_rows.numpy()
+    targets_of_owner = np.bincount(owner_of_targets.numpy())
+    begin = np.searchsorted(owner, np.arange(len(targets_of_owner)))
+    number = np.arange(len(owner)) - begin[owner]
+    return {
+        "user": interaction[user_field].cpu().numpy(),
+        "score": scores.reshape(-1).astype(np.float64),
+        "target": number < targets_of_owner[owner],
+    }
 
 
-def _rank(parts: list[dict[str, npt.NDArray[Any]]], loader: Any, ties: str, rng: Seed) -> Targets:
+def _rank(
+    parts: list[dict[str, npt.NDArray[Any]]], loader: Any, *, ties: str, rng: Seed
+) -> Targets:
     """Rank the targets of all batches among the items drawn for any target of their user."""
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     known = np.ones(int(loader.dataset.user_num))
     if not _is_repeatable(loader):  # what a user knows, its targets included, is not drawn
-        known = np.array([len(each) for each in loader._sampler.used_ids])  # noqa: SLF001
+        known = np.array([len(ids) for ids in loader._sampler.used_ids])  # noqa: SLF001
     own = np.bincount(rows["user"], rows["target"], minlength=len(known))
     rows["items"] = (loader.dataset.item_num - 1 - known + own).astype(np.int64)[rows["user"]]
     read = Read(rows="scores", ties=ties, rng=rng)

@@ -56,7 +56,8 @@ def counts(
     user, target
         Columns of ``targets``: whole numbers that count users and items from 0.
     """
-    chosen, seed, scoring = as_design(design), as_seed(rng), as_scorer(scorer, items)
+    chosen = as_design(design)
+    known_scorer = as_scorer(scorer, items)
     if chosen.name == "guided":
         raise DesignError(
             "design must be 'exact', 'certified' or a fixed one, got 'guided', which draws from "
@@ -66,22 +67,23 @@ def counts(
         raise InputError(
             f"targets must have the columns {user}, {target}, got {', '.join(targets.columns)}"
         )
-
     named: dict[str, Any] = {
         "items": items,
         "metrics": metrics,
         "design": chosen,
         "exclude": exclude,
-        "rng": seed,
+        "rng": as_seed(rng),
         "run": Run(ties=ties),
     }
 
     def count(users: IntArray, wanted: IntArray) -> RankCounts | UnsampleError:
         """Return the counts, or what is wrong: Spark would bury an error that is raised."""
         try:
-            return evaluate(scoring, (users, wanted), **named).counts  # type: ignore[union-attr]
+            evaluation = evaluate(known_scorer, (users, wanted), **named)
+            ranks: RankCounts = evaluation.counts  # type: ignore[union-attr]
         except UnsampleError as problem:
             return problem
+        return ranks
 
     # As Spark sends functions, and not as it sends values: a scorer may well be a lambda.
     cloudpickle = require("spark", "pyspark.cloudpickle")
@@ -105,8 +107,8 @@ def counts(
         broadcast.unpersist()
     if not table.num_rows:
         raise InputError("targets must hold at least one row, got none")
-    found = [cloudpickle.loads(each) for each in table.column("counts").to_pylist()]
-    for each in found:
-        if isinstance(each, UnsampleError):
-            raise each
-    return RankCounts.merge(found)
+    of_partitions = [cloudpickle.loads(row) for row in table.column("counts").to_pylist()]
+    for part in of_partitions:
+        if isinstance(part, UnsampleError):
+            raise part
+    return RankCounts.merge(of_partitions)

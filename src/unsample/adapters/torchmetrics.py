@@ -78,11 +78,14 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         super().__init__()
         drawn = as_negatives(negatives)
         refuse_shared(drawn)
-        self.sampling = SamplingModel(items, sampled, drawn.replacement)
+        self.sampling = SamplingModel(items, sampled, replacement=drawn.replacement)
         refuse_overdrawn(items, sampled)
         self.metrics = parse_all(DEFAULT_METRICS if metrics is None else metrics)
-        self.asked: dict[str, Any] = {"metrics": self.metrics, "method": method}
-        self.asked["protocol"] = protocol
+        self.asked: dict[str, Any] = {
+            "metrics": self.metrics,
+            "method": method,
+            "protocol": protocol,
+        }
         self.ties = check_ties(ties, whole=True)
         self._generator = as_rng(rng)
         empty = _torch.zeros(self.sampling.n, dtype=_torch.int64)
@@ -97,22 +100,22 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
             )
         if not len(scores):
             return
-        ranks = sampled_ranks(scores[:, 0], scores[:, 1:], self.ties, self._generator)
+        ranks = sampled_ranks(scores[:, 0], scores[:, 1:], ties=self.ties, rng=self._generator)
         index = _torch.as_tensor(ranks, device=scores.device).long() - 1
         self.histogram += _torch.bincount(index, minlength=self.sampling.n)
 
     def compute(self) -> dict[str, Tensor]:
         """Return the estimates by name; NaN before anything was taken in."""
         if not bool(self.histogram.any()):
-            return {m.name: _torch.tensor(math.nan) for m in self.metrics}
+            return {metric.name: _torch.tensor(math.nan) for metric in self.metrics}
         result = estimate(self.counts(), **self.asked)
-        return {m.name: _torch.tensor(result[m].value) for m in self.metrics}
+        return {metric.name: _torch.tensor(result[metric].value) for metric in self.metrics}
 
     def result(self) -> Estimates:
         """Return the estimates with their intervals, of all processes, each of which must ask."""
         with self.sync_context():
-            found: Estimates = estimate(self.counts(), **self.asked)
-        return found
+            estimates: Estimates = estimate(self.counts(), **self.asked)
+        return estimates
 
     def counts(self) -> RankCounts:
         """Return the counts so far, of which `unsample.estimate` gives intervals too."""

@@ -60,14 +60,16 @@ def targets(
         True: they are left out, and metrics are those of each relevant document.
     """
     lowest = check_real("relevance", relevance, low=0.0)
-    scores, judged = _read("run", run, "score"), _read("qrels", qrels, "relevance")
+    scores = _read("run", run, value="score")
+    judged = _read("qrels", qrels, value="relevance")
     sizes = items if isinstance(items, Mapping) else dict.fromkeys(judged, items)
     rows: dict[str, list[Any]] = {"user": [], "item": [], "score": [], "target": [], "items": []}
     for query, grades in judged.items():
         wanted = {item: grade for item, grade in grades.items() if grade >= lowest}
         if not wanted:
             continue
-        row, what = scores.get(query, {}), f"the list of {query!r}"
+        row = scores.get(query, {})
+        what = f"the list of {query!r}"
         missing = [item for item in wanted if item not in row]
         if missing:
             raise InputError(
@@ -92,40 +94,51 @@ def targets(
     )
 
 
-def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
-    """Return numbers by query and document, from any of the forms."""
-    if isinstance(given, str | os.PathLike):
-        library = require("trec", "ir_measures")
-        read = library.read_trec_run if value == "score" else library.read_trec_qrels
-        try:
-            with io.TextIOWrapper(open_plain(Path(given)), encoding="utf-8") as lines:
-                given = list(read(lines))
-        except FileError:
-            raise
-        except (OSError, ValueError, *DAMAGED) as problem:
-            raise FileError(f"{name} must be a TREC file, got {given}: {problem}") from problem
-    elif type(given).__module__.partition(".")[0] == "ranx":
-        given = given.to_dict()
-    elif hasattr(given, "itertuples"):
-        given = given.itertuples(index=False)
+def _read(name: str, source: Any, *, value: str) -> dict[Any, dict[Any, float]]:
+    """Return numbers by query and document, from any of the forms.
+
+    ``value`` is the column of the numbers.
+
+    >>> _read("run", {"q1": {"d1": 1, "d2": 0.5}}, value="score")
+    {'q1': {'d1': 1.0, 'd2': 0.5}}
+    """
+    if isinstance(source, str | os.PathLike):
+        source = _rows_of_file(name, Path(source), value=value)
+    elif type(source).__module__.partition(".")[0] == "ranx":
+        source = source.to_dict()
+    elif hasattr(source, "itertuples"):
+        source = source.itertuples(index=False)
     fields = ("query_id", "doc_id", value)
     try:
-        if isinstance(given, Mapping):
-            rows = [(query, *pair) for query, row in given.items() for pair in row.items()]
+        if isinstance(source, Mapping):
+            rows = [(query, *pair) for query, row in source.items() for pair in row.items()]
         else:
-            rows = list(map(attrgetter(*fields), given))
+            rows = list(map(attrgetter(*fields), source))
         numbers = [float(number) for _, _, number in rows]
     except (AttributeError, TypeError, ValueError, OverflowError) as problem:
         raise InputError(
             f"{name} must be a path, a dict of query -> document -> number, or named tuples or a "
-            f"pandas frame with {', '.join(fields)}, got {type(given).__name__}: {problem}"
+            f"pandas frame with {', '.join(fields)}, got {type(source).__name__}: {problem}"
         ) from problem
-    found: dict[Any, dict[Any, float]] = {}
+    by_query: dict[Any, dict[Any, float]] = {}
     for (query, document, _), number in zip(rows, numbers, strict=True):
-        if document in found.setdefault(query, {}):
+        if document in by_query.setdefault(query, {}):
             raise InputError(
                 f"{name} must hold each document of a query once, got document {document!r} of "
                 f"query {query!r} again"
             )
-        found[query][document] = number
-    return found
+        by_query[query][document] = number
+    return by_query
+
+
+def _rows_of_file(name: str, path: Path, *, value: str) -> list[Any]:
+    """Return the rows of a TREC file, as ir_measures reads them."""
+    library = require("trec", "ir_measures")
+    read = library.read_trec_run if value == "score" else library.read_trec_qrels
+    try:
+        with io.TextIOWrapper(open_plain(path), encoding="utf-8") as lines:
+            return list(read(lines))
+    except FileError:
+        raise
+    except (OSError, ValueError, *DAMAGED) as problem:
+        raise FileError(f"{name} must be a TREC file, got {path}: {problem}") from problem

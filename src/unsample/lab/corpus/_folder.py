@@ -41,7 +41,7 @@ def read_folder(folder: Path) -> Corpus:
 def _sets(name: str, entry: Mapping[str, Any], arrays: Mapping[str, Any]) -> Iterator[RankSet]:
     ends = tuple(f"_{end}" for end in CANDIDATES.values())
     ranks = [array for array in arrays if array.endswith(ends)]
-    arrays = check_ranks(arrays, ranks, f"the ranks {name}.npz")
+    arrays = check_ranks(arrays, ranks, where=f"the ranks {name}.npz")
     items, seen = int(arrays["items"]), arrays["n_seen"]
     repeat = arrays.get("repeat", np.zeros(len(seen), dtype=bool))
     every = np.full(len(seen), items)

@@ -54,7 +54,7 @@ def read_verified(dataset: str, file: DataFile) -> bytes:
         raise FileError(
             f"cannot read {str(path)!r}: {problem}; provide the file again"
         ) from problem
-    return _verified(content, file, str(path))
+    return _verified(content, file, where=str(path))
 
 
 def _folder() -> Path:
@@ -69,7 +69,7 @@ def _folder() -> Path:
     return folder
 
 
-def _verified(content: bytes, file: DataFile, where: str) -> bytes:
+def _verified(content: bytes, file: DataFile, *, where: str) -> bytes:
     """Return content whose checksum is the published one."""
     got = file.checksum_of(content)
     if got != file.checksum:
@@ -91,7 +91,7 @@ def _downloaded(dataset: str, file: DataFile) -> bytes:
             f"cannot download {file.address}: {problem}; try again, or get the file by other means "
             f"and set UNSAMPLE_DATA to the folder that holds {dataset}/original/{file.name}"
         ) from problem
-    content = _verified(_unpacked(body, file), file, file.address)
+    content = _verified(_unpacked(body, file), file, where=file.address)
     folder = _folder() / dataset
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,6 +102,7 @@ def _downloaded(dataset: str, file: DataFile) -> bytes:
 
 
 def _unpacked(body: io.BytesIO, file: DataFile) -> bytes:
+    """Return the content of a file, out of its archive if it is in one."""
     if not file.member:
         return body.getvalue()
     try:

@@ -61,7 +61,8 @@ def load_published_test(name: str) -> tuple[IntArray, IntArray, IntArray | None]
     dataset = record(name)
     user, item = _pairs(dataset, dataset.test)
     order = np.argsort(user, kind="stable")
-    user, item = user[order], item[order]
+    user = user[order]
+    item = item[order]
     file = dataset.files.get(dataset.negatives)
     if file is None or locate(name, file) is None:
         return user, item, None
@@ -101,7 +102,7 @@ def _read_ratings(content: bytes) -> Pairs:
 def _read_lists(content: bytes) -> Pairs:
     """Read one line for each user: how many items, then the items."""
     lists = [_numbers(line)[1:] for line in content.splitlines()]
-    sizes = [len(each) for each in lists]
+    sizes = [len(items) for items in lists]
     return np.repeat(np.arange(len(lists)), sizes), np.concatenate(lists)
 
 
@@ -123,15 +124,23 @@ READERS: Mapping[str, Callable[[bytes], Pairs]] = MappingProxyType(
 
 
 def _numbers(content: bytes) -> IntArray:
-    """Return all numbers of a text, without the decimals of ratings."""
+    """Return all numbers of a text, without the decimals of ratings.
+
+    >>> _numbers(b"1::1193::4.5")
+    array([   1, 1193,    4])
+    """
     # Integers are read several times faster as such.
     kind: Any = np.float64 if b"." in content else np.int64
-    found = np.fromstring(content.translate(_TO_SPACES), dtype=kind, sep=" ")
-    return np.asarray(found, dtype=np.int64)
+    numbers = np.fromstring(content.translate(_TO_SPACES), dtype=kind, sep=" ")
+    return np.asarray(numbers, dtype=np.int64)
 
 
 def _by_appearance(ids: IntArray) -> IntArray:
-    """Return the number of each id, when ids are numbered by their first appearance."""
+    """Return the number of each id, when ids are numbered by their first appearance.
+
+    >>> _by_appearance(np.array([7, 3, 7, 9]))
+    array([0, 1, 0, 2])
+    """
     _, first, position = np.unique(ids, return_index=True, return_inverse=True)
     rank = np.empty_like(first)
     rank[np.argsort(first)] = np.arange(len(first))

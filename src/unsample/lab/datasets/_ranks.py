@@ -92,11 +92,11 @@ def read_rank_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     with path.open("rb") as file:
         arrays = read_arrays(file, where)
     try:
-        about = read_object(arrays, "about", where)
+        about = read_object(arrays, "about", where=where)
         made = about.get("recommenders")
         refuse_unless(isinstance(made, dict), f"'about' of {where} must name its recommenders")
         ranks = {f"{name}_{end}" for name in dict(made or {}) for end in CANDIDATES.values()}
-        return check_ranks(arrays, ranks, where), about
+        return check_ranks(arrays, ranks, where=where), about
     except FileError as problem:
         raise FileError(
             f"{str(path)!r} must hold exact ranks of recommenders, but {problem}, or give a file "
@@ -104,25 +104,36 @@ def read_rank_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         ) from problem
 
 
-def check_ranks(arrays: Mapping[str, Any], ranks: Iterable[str], where: str) -> dict[str, Any]:
+def check_ranks(arrays: Mapping[str, Any], ranks: Iterable[str], *, where: str) -> dict[str, Any]:
     """Return the arrays of a file of ranks; refuse ranks outside the catalogue.
 
     ``repeat`` may mark targets that are training items. They have no rank among unseen items.
     """
-    size = {"items": Field("whole", (), 2, LARGEST_CATALOGUE)}
-    items = read_fields({key: arrays[key] for key in size if key in arrays}, size, where)["items"]
-    about = {"n_seen": Field("whole", ("targets",), 0, int(items) - 1)}
-    about |= {"repeat": Field("flag", ("targets",))} if "repeat" in arrays else {}
-    found = read_fields({key: arrays[key] for key in about if key in arrays}, about, where)
-    none = found.get("repeat", np.zeros(len(found["n_seen"]), dtype=np.bool_))
-    lowest = {"1": np.where(none, 0, 1), "0": 1}
-    highest = {"1": np.where(none, items, items - found["n_seen"]), "0": items}
-    described = {
-        name: Field("whole", none.shape, lowest[name[-1]], highest[name[-1]])
-        for name in sorted(ranks)
-    }
-    there = {name: arrays[name] for name in described if name in arrays}
-    return {"items": items, **found, **read_fields(there, described, where)}
+    items = _read(
+        arrays, {"items": Field("whole", (), low=2, high=LARGEST_CATALOGUE)}, where=where
+    )["items"]
+    of_targets = {"n_seen": Field("whole", ("targets",), low=0, high=int(items) - 1)}
+    if "repeat" in arrays:
+        of_targets["repeat"] = Field("flag", ("targets",))
+    targets = _read(arrays, of_targets, where=where)
+    n_seen = targets["n_seen"]
+    repeated = targets.get("repeat", np.zeros(len(n_seen), dtype=np.bool_))
+    among_all = Field("whole", repeated.shape, low=1, high=items)
+    among_unseen = Field(
+        "whole",
+        repeated.shape,
+        low=np.where(repeated, 0, 1),
+        high=np.where(repeated, items, items - n_seen),
+    )
+    kinds = {CANDIDATES["all"]: among_all, CANDIDATES["unseen"]: among_unseen}
+    of_ranks = {name: kinds[name[-1]] for name in sorted(ranks)}
+    return {"items": items, **targets, **_read(arrays, of_ranks, where=where)}
+
+
+def _read(arrays: Mapping[str, Any], fields: Mapping[str, Field], *, where: str) -> dict[str, Any]:
+    """Return some of the arrays of a file, as their fields describe them."""
+    some = {name: arrays[name] for name in fields if name in arrays}
+    return read_fields(some, fields, where=where)
 
 
 def write_rank_file(path: Path, arrays: Mapping[str, Any], about: Mapping[str, Any]) -> None:

@@ -44,7 +44,13 @@ def standard_split(name: str, *, rng: Seed = 0) -> Split:
 
 
 def leave_random_out(interactions: Interactions, *, rng: Seed) -> Split:
-    """Hold out an item at random of each user who has more than one."""
+    """Hold out an item at random of each user who has more than one.
+
+    >>> pairs = Interactions(np.array([0, 0, 1]), np.array([0, 1, 1]), users=2, items=2)
+    >>> split = leave_random_out(pairs, rng=0)
+    >>> split.target_user, len(split.train)
+    (array([0]), 2)
+    """
     rows = np.lexsort((as_rng(rng).random(len(interactions)), interactions.user))
     counts = np.bincount(interactions.user, minlength=interactions.users)
     held_out = np.zeros(len(rows), dtype=bool)
@@ -66,7 +72,8 @@ def _leave_published_out(name: str) -> Split:
     user, item, negatives = load_published_test(name)
     interactions = load(name)
     present = (user < interactions.users) & (item < interactions.items)
-    user, item = user[present], item[present]
+    user = user[present]
+    item = item[present]
     held_out = np.isin(interactions.pair_keys(), user * interactions.items + item)
     return Split(
         name=f"{name} leave-published-out",

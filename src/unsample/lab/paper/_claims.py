@@ -19,12 +19,18 @@ import numpy as np
 from unsample._checks import FloatArray
 from unsample.lab.paper._tables import Row, Rows, grouped, values_of
 
+#: The columns of errors by which claims are judged.
+_BY = ("bias", "rmse")
 _NEW = ("MLE", "WMLE", "MES")
 _BV = ("BV 0.1", "BV 0.01")
 #: How near, relative to each other, two estimators are still called comparable.
 _COMPARABLE = 0.1
-#: How near to the printed number ours must be: exact Recall@10, standard deviations, and ratios.
-_NEAR_EXACT, _NEAR_STD, _NEAR_RATIO = 0.15, 0.2, 0.02
+#: How near to the printed number ours must be: exact Recall@10.
+_NEAR_EXACT = 0.15
+#: Standard deviations.
+_NEAR_STD = 0.2
+#: Ratios of two means.
+_NEAR_RATIO = 0.02
 
 #: Whether a claim holds by bias, whether by RMSE, and what its detail tells; None: not known.
 Verdict: TypeAlias = tuple[bool, bool | None, dict[str, Any]] | None
@@ -46,23 +52,24 @@ def claim_rows(tables: Mapping[str, Rows]) -> Iterator[Row]:
     for candidates in sorted(values_of(tables["accuracy"], "candidates")):
         other = "" if candidates == "all" else f"candidates: {candidates}"
         for claim in claims():
-            verdict = _verdict(tables, candidates, claim)
+            verdict = _verdict(tables, candidates, claim=claim)
             if verdict is None and other:
                 continue
-            by_bias, by_rmse, found = verdict or (None, None, None)
+            by_bias, by_rmse, numbers = verdict or (None, None, None)
             yield {
                 "id": claim["id"] + (f".{candidates}" if other else ""),
                 "claim": claim["text"] + (f" ({other})" if other else ""),
                 "where": claim["where"] + (f"; {other}, not the paper's" if other else ""),
                 "holds_by_bias": by_bias,
                 "holds_by_rmse": by_rmse,
-                "detail": _MISSING if found is None else claim["detail"].format(**found),
+                "detail": _MISSING if numbers is None else claim["detail"].format(**numbers),
             }
 
 
-def _verdict(tables: Mapping[str, Rows], candidates: str, claim: Row) -> Verdict:
+def _verdict(tables: Mapping[str, Rows], candidates: str, *, claim: Row) -> Verdict:
     """Return what the check of a claim finds, if each of the claim's data sets was run."""
-    (table, check), wanted = _CHECKS[claim["check"]], set(claim["datasets"])
+    table, check = _CHECKS[claim["check"]]
+    wanted = set(claim["datasets"])
     mine = [row for row in tables[table] if row["candidates"] == candidates]
     rows = [row for row in mine if not wanted or row["dataset"] in wanted]
     if not rows or not wanted <= set(values_of(rows, "dataset")):
@@ -102,13 +109,19 @@ def _contests(rows: Sequence[Row]) -> list[dict[str, Row]]:
 
 
 def _counted(
-    rows: Sequence[Row], count: Callable[[dict[str, float]], dict[str, bool]], rule: str
+    rows: Sequence[Row], count: Callable[[dict[str, float]], dict[str, bool]], *, rule: str
 ) -> Verdict:
-    """Count what is true of the errors of each contest, by bias and by RMSE."""
-    contests, tallies = _contests(rows), {}
-    for by in ("bias", "rmse"):
-        found = [count({label: abs(c[label][by]) for label in c}) for c in contests]
-        tallies[by] = _Tally({label: sum(true[label] for true in found) for label in found[0]})
+    """Count what is true of the errors of each contest, by bias and by RMSE.
+
+    ``count`` takes the errors of a contest by estimator, and says of what it is true.
+    """
+    contests = _contests(rows)
+    tallies = {}
+    for by in _BY:
+        true_of = [
+            count({label: abs(row[by]) for label, row in contest.items()}) for contest in contests
+        ]
+        tallies[by] = _Tally({label: sum(true[label] for true in true_of) for label in true_of[0]})
     by_bias, by_rmse = (_RULES[rule](tally, len(contests)) for tally in tallies.values())
     return by_bias, by_rmse, {"rows": len(contests), **tallies}
 
@@ -131,17 +144,20 @@ def _check_positions(
         counted = estimators or rivals or errors
         return {label: label in order[_POSITIONS[positions]] for label in counted}
 
-    return _counted(rows, count, rule)
+    return _counted(rows, count, rule=rule)
 
 
 def _check_duels(rows: Sequence[Row], *, rule: str) -> Verdict:
+    """Count how often MLE and MES have smaller errors than each of the BV estimators."""
+
     def count(errors: dict[str, float]) -> dict[str, bool]:
         return {f"{a} beats {b} in": errors[a] < errors[b] for a in ("MLE", "MES") for b in _BV}
 
-    return _counted(rows, count, rule)
+    return _counted(rows, count, rule=rule)
 
 
 def _check_winners(rows: Sequence[Row], *, rule: str) -> Verdict:
+    """Add up in how many repeats each estimator names the true winner."""
     groups = grouped(rows, "estimator").items()
     totals = _Tally({label: sum(row["correct"] for row in group) for (label,), group in groups})
     holds = _RULES[rule](totals, len(rows))
@@ -149,7 +165,10 @@ def _check_winners(rows: Sequence[Row], *, rule: str) -> Verdict:
 
 
 def _check_deviations(rows: Sequence[Row]) -> Verdict:
-    deviations = [{label: row["std"] for label, row in c.items()} for c in _contests(rows)]
+    """Count how often all new estimators vary more than all BV estimators."""
+    deviations = [
+        {label: row["std"] for label, row in contest.items()} for contest in _contests(rows)
+    ]
     more = sum(min(std[new] for new in _NEW) > max(std[bv] for bv in _BV) for std in deviations)
     times = np.median([std["MLE"] / std["BV 0.01"] for std in deviations])
     holds = 2 * more > len(deviations)
@@ -157,22 +176,40 @@ def _check_deviations(rows: Sequence[Row]) -> Verdict:
 
 
 def _check_sweep(rows: Sequence[Row]) -> Verdict:
+    """Return in how many series the error is smaller with the most items than with the fewest."""
     sizes = sorted(values_of(rows, "sampled"))
-    holds, found = [], {"fewest": sizes[0], "largest": sizes[-1]}
+    fewest = sizes[0]
+    largest = sizes[-1]
+    shares = {by: _shares_improved(rows, by, fewest=fewest, largest=largest) for by in _BY}
+    texts = {
+        by: ", ".join(f"{label} in {100 * part:.0f} %" for label, part in shares[by].items())
+        for by in _BY
+    }
+    by_bias, by_rmse = (min(shares[by].values()) > 0.5 for by in _BY)
+    return by_bias, by_rmse, {"fewest": fewest, "largest": largest, **texts}
+
+
+def _shares_improved(
+    rows: Sequence[Row], by: str, *, fewest: int, largest: int
+) -> dict[str, float]:
+    """Return in which part of its series each estimator has a smaller error with more items."""
     names = ("dataset", "recommender", "metric")
-    for by in ("bias", "rmse"):
-        shares = {}
-        for (label,), mine in sorted(grouped(rows, "estimator").items()):
-            error = {(*(row[name] for name in names), row["sampled"]): abs(row[by]) for row in mine}
-            series = grouped(mine, *names)
-            better = [error[*one, sizes[-1]] < error[*one, sizes[0]] for one in series]
-            shares[label] = float(np.mean(better))
-        holds.append(min(shares.values()) > 0.5)
-        found[by] = ", ".join(f"{label} in {100 * part:.0f} %" for label, part in shares.items())
-    return holds[0], holds[1], found
+    shares = {}
+    for (label,), mine in sorted(grouped(rows, "estimator").items()):
+        improved = []
+        for series in grouped(mine, *names).values():
+            error = {row["sampled"]: abs(row[by]) for row in series}
+            improved.append(error[largest] < error[fewest])
+        shares[label] = float(np.mean(improved))
+    return shares
 
 
 def _comparable(one: float, other: float) -> bool:
+    """Return whether two numbers are within a tenth of the larger one.
+
+    >>> _comparable(95.0, 100.0), _comparable(85.0, 100.0)
+    (True, False)
+    """
     return abs(one - other) <= _COMPARABLE * max(one, other)
 
 
@@ -191,12 +228,18 @@ def _figures(rows: Sequence[Row]) -> dict[tuple[str, int], Curves]:
 
 
 def _off(curve: FloatArray, exact: FloatArray) -> float:
-    """Return the mean distance of a curve from the exact one, relative to the exact mean."""
+    """Return the mean distance of a curve from the exact one, relative to the exact mean.
+
+    >>> round(_off(np.array([0.1, 0.3]), np.array([0.2, 0.3])), 3)
+    0.2
+    """
     return float(np.abs(curve - exact).mean() / exact.mean())
 
 
 def _check_curves_bv(rows: Sequence[Row]) -> Verdict:
-    holds, texts = [], []
+    """Compare how far the curve of BV 0.1 is from the exact one with MLE and MES."""
+    holds = []
+    texts = []
     for (name, _), curves in _figures(rows).items():
         off = {label: _off(curves[label], curves["exact"]) for label in ("BV 0.1", "MLE", "MES")}
         holds.append(off["BV 0.1"] > max(off["MLE"], off["MES"]))
@@ -206,7 +249,9 @@ def _check_curves_bv(rows: Sequence[Row]) -> Verdict:
 
 
 def _check_curves_wmle(rows: Sequence[Row]) -> Verdict:
-    holds, texts = [], []
+    """Compare the means of the curves: WMLE above MLE and MES, which are alike."""
+    holds = []
+    texts = []
     for (name, _), curves in _figures(rows).items():
         mle, wmle, mes = (float(curves[label].mean()) for label in _NEW)
         holds.append(wmle > max(mle, mes) and _comparable(mle, mes))
@@ -215,7 +260,9 @@ def _check_curves_wmle(rows: Sequence[Row]) -> Verdict:
 
 
 def _check_curves_sums(rows: Sequence[Row]) -> Verdict:
-    holds, texts = [], []
+    """Compare how far single probabilities and their sums are from the exact ones."""
+    holds = []
+    texts = []
     for (name, _), curves in _figures(rows).items():
         exact = curves["exact"]
         for label in [known for known in curves if known != "exact"]:
@@ -227,6 +274,7 @@ def _check_curves_sums(rows: Sequence[Row]) -> Verdict:
 
 
 def _check_curves_by_size(rows: Sequence[Row]) -> Verdict:
+    """Compare how far curves are from the exact one with few and with many sampled items."""
     (small, few), (large, many) = sorted(_figures(rows).items(), key=lambda entry: entry[0][1])
     off = {
         label: (_off(few[label], few["exact"]), _off(many[label], many["exact"]))
@@ -234,8 +282,13 @@ def _check_curves_by_size(rows: Sequence[Row]) -> Verdict:
         if label != "exact"
     }
     shown = (f"{label} {100 * a:.1f} % to {100 * b:.1f} %" for label, (a, b) in off.items())
-    found = {"few": small[1], "many": large[1], "recommender": small[0], "curves": ", ".join(shown)}
-    return all(after < before for before, after in off.values()), None, found
+    numbers = {
+        "few": small[1],
+        "many": large[1],
+        "recommender": small[0],
+        "curves": ", ".join(shown),
+    }
+    return all(after < before for before, after in off.values()), None, numbers
 
 
 # -- the printed numbers ------------------------------------------------------------------------
@@ -254,6 +307,7 @@ def _near_rows(rows: Sequence[Row]) -> tuple[list[Row], str]:
 
 
 def _check_printed_deviations(rows: Sequence[Row]) -> Verdict:
+    """Count how many of our standard deviations are near the printed ones."""
     alike, near = _near_rows(rows)
     ratios = {
         f"{row['recommender']} {row['metric']} {row['estimator']}": row["std"] / row["paper_std"]
@@ -264,17 +318,26 @@ def _check_printed_deviations(rows: Sequence[Row]) -> Verdict:
         return None
     good = sum(abs(ratio - 1) <= _NEAR_STD for ratio in ratios.values())
     farthest = max(ratios, key=lambda key: abs(ratios[key] - 1))
-    found = {"good": good, "cells": len(ratios), "near": near}
-    found |= {"farthest": farthest, "ratio": ratios[farthest]}
-    return good == len(ratios), good == len(ratios), found
+    numbers = {
+        "good": good,
+        "cells": len(ratios),
+        "near": near,
+        "farthest": farthest,
+        "ratio": ratios[farthest],
+    }
+    return good == len(ratios), good == len(ratios), numbers
 
 
 def _check_printed_ratios(rows: Sequence[Row]) -> Verdict:
+    """Return how far our ratios of WMLE to MLE are from the printed ones at most."""
     alike, near = _near_rows(rows)
-    gaps = [
-        abs(c["WMLE"]["mean"] / c["MLE"]["mean"] - c["WMLE"]["paper_mean"] / c["MLE"]["paper_mean"])
-        for c in _contests(alike)
-    ]
+    gaps = []
+    for contest in _contests(alike):
+        wmle = contest["WMLE"]
+        mle = contest["MLE"]
+        ours = wmle["mean"] / mle["mean"]
+        printed = wmle["paper_mean"] / mle["paper_mean"]
+        gaps.append(abs(ours - printed))
     if not gaps:
         return None
     holds = max(gaps) <= _NEAR_RATIO

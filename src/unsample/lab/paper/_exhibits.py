@@ -24,7 +24,7 @@ from unsample.metrics import parse_all
 DATASETS = ("ml-1m", "citeulike-a", "pinterest-20", "yelp")
 #: Among which items targets are ranked: the paper's choice, then the usual one.
 CANDIDATES = ("all", "unseen")
-#: The estimators of the tables: their label there, and the method that reproduces it.
+#: The estimators of the tables: label in the paper -> the method that reproduces it.
 ESTIMATORS: Mapping[str, str] = MappingProxyType(
     {
         "CLS": "cls",
@@ -35,7 +35,7 @@ ESTIMATORS: Mapping[str, str] = MappingProxyType(
         "MES": "mes(eta=0.0001)",
     }
 )
-#: The recommenders of the tables: our name, and the label there.
+#: The recommenders of the tables: our name -> label in the paper.
 RECOMMENDERS: Mapping[str, str] = MappingProxyType(
     {
         "ease": "EASE",
@@ -47,8 +47,10 @@ RECOMMENDERS: Mapping[str, str] = MappingProxyType(
 )
 #: Every metric at every K of the tables, in the order of a cell's values.
 METRICS = parse_all(f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in (1, 5, 10, 20))
-#: The cutoff of the accuracy tables and of the sweep, and how many items the tables sample.
-ACCURACY_K, SAMPLED = 10, 99
+#: The cutoff of the accuracy tables and of the sweep.
+ACCURACY_K = 10
+#: How many items the tables sample.
+SAMPLED = 99
 
 #: How candidates are called in the names of cells, from which their random numbers come.
 _NAMED = {"unseen": "everyday", "all": "paper"}
@@ -86,7 +88,12 @@ class Exhibit:
         """Return the cells of a figure."""
         about = self.settings
         return tuple(
-            Cell(about["dataset"], about["candidates"], recommender, sampled)
+            Cell(
+                about["dataset"],
+                about["candidates"],
+                recommender=recommender,
+                sampled=sampled,
+            )
             for recommender, label in RECOMMENDERS.items()
             if label in about["recommenders"]
             for sampled in about["sampled"]
@@ -101,7 +108,7 @@ def exhibits() -> tuple[Exhibit, ...]:
     330
     """
     folder = files("unsample.lab.paper") / "exhibits"
-    paths = sorted((each for each in folder.iterdir() if each.name.endswith(".toml")), key=str)
+    paths = sorted((path for path in folder.iterdir() if path.name.endswith(".toml")), key=str)
     return tuple(_exhibit(path.read_text(encoding="utf-8")) for path in paths)
 
 
@@ -118,7 +125,7 @@ def table_cells(datasets: Sequence[str]) -> tuple[Cell, ...]:
     10
     """
     return tuple(
-        Cell(dataset, candidates, recommender, SAMPLED)
+        Cell(dataset, candidates, recommender=recommender, sampled=SAMPLED)
         for dataset in datasets
         for candidates in CANDIDATES
         for recommender in RECOMMENDERS
@@ -141,7 +148,8 @@ def deviations() -> Mapping[str, str]:
 
 def _exhibit(text: str) -> Exhibit:
     table = tomllib.loads(text)
-    columns, rows = table.pop("columns", ()), table.pop("rows", ())
+    columns = table.pop("columns", ())
+    rows = table.pop("rows", ())
     return Exhibit(
         kind=table.pop("kind"),
         settings=MappingProxyType(table),

@@ -48,7 +48,8 @@ def run(
     check_integer("repeats", repeats, minimum=2, hint="a standard deviation needs at least two")
     check_integer("rng", rng, minimum=0)
     workers = check_integer("workers", workers, minimum=1)
-    started, path = time.monotonic(), Path(folder)
+    started = time.monotonic()
+    path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
         _check_ours(path)
@@ -57,15 +58,16 @@ def run(
 
     def work(cell: Cell) -> CellResult:
         known = load_ranks(cell.dataset, cell.recommender, candidates=cell.candidates)
-        return compute_cell(cell, known.ranks, known.items, repeats=repeats, rng=rng)
+        return compute_cell(cell, known.ranks, items=known.items, repeats=repeats, rng=rng)
 
     results: dict[Cell, CellResult] = {}
     cells = all_cells(chosen)
     with one_thread():  # of BLAS: the other workers have the other cores
-        for cell, result in zip(cells, in_threads(work, cells, workers), strict=True):
+        computed = in_threads(work, cells, workers=workers)
+        for cell, result in zip(cells, computed, strict=True):
             results[cell] = result
             if progress is not None:
-                progress(len(results), len(cells), cell.name)
+                progress(len(results), len(cells), note=cell.name)
     tables = make_tables(chosen, results)
     tables["claims"] = tuple(claim_rows(tables))
     settings = {
@@ -81,10 +83,10 @@ def run(
         "seconds": round(time.monotonic() - started, 3),
     }
     for name, rows in tables.items():
-        write_rows(path, name, rows)
+        write_rows(path, name, rows=rows)
     write_text(path / _SETTINGS, json.dumps(settings, indent=2) + "\n")
     write_report(tables, path)
-    return Reproduction(path, tables, settings)
+    return Reproduction(path, tables, settings=settings)
 
 
 def _check_ours(folder: Path) -> None:

@@ -84,7 +84,12 @@ class Reproduction:
 
 
 def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Return rows by their values in ``columns``, groups in the order of their first row."""
+    """Return rows by their values in ``columns``, groups in the order of their first row.
+
+    >>> rows = [{"metric": "AP", "k": 5}, {"metric": "NDCG", "k": 5}, {"metric": "AP", "k": 9}]
+    >>> {key: [row["k"] for row in group] for key, group in grouped(rows, "metric").items()}
+    {('AP',): [5, 9], ('NDCG',): [5]}
+    """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[column] for column in columns), []).append(row)
@@ -112,10 +117,11 @@ def _statistics_rows(datasets: Sequence[str]) -> Iterator[Row]:
     printed = _printed("statistics", "dataset")
     for dataset in datasets:
         yield {**printed[dataset,], "source": "paper", "note": ""}
-        found = load_ranks(dataset, "ease").provenance
-        users, items = found["users"], found["items"]
+        about = load_ranks(dataset, "ease").provenance
+        users = about["users"]
+        items = about["items"]
         # One target for each user was held out of the training pairs.
-        interactions = found["training_pairs"] + users
+        interactions = about["training_pairs"] + users
         yield {
             "dataset": dataset,
             "source": "here",
@@ -123,7 +129,7 @@ def _statistics_rows(datasets: Sequence[str]) -> Iterator[Row]:
             "items": items,
             "interactions": interactions,
             "sparsity": 1.0 - interactions / (users * items),
-            "note": found["note"],
+            "note": about["note"],
         }
 
 
@@ -134,7 +140,7 @@ def _accuracy_rows(datasets: Sequence[str], results: Cells) -> Iterator[Row]:
     for cell in table_cells(datasets):
         for column, metric in _at(ACCURACY_K):
             for label, method in ESTIMATORS.items():
-                row = _errors(cell, metric, label, results[cell], column)
+                row = _errors(cell, metric, label=label, result=results[cell], column=column)
                 paper = printed.get(tuple(row[name] for name in names))
                 for name in ("exact", "mean", "std"):
                     row[f"paper_{name}"] = paper and paper[f"{name}_x1000"] / 1000.0
@@ -173,8 +179,8 @@ def _distribution_rows(datasets: Sequence[str], results: Cells) -> Iterator[Row]
                 cdf = results[cell].cdf[label]
                 pmf = np.diff(cdf, prepend=0.0)
                 for rank, (mass, total) in enumerate(zip(pmf, cdf, strict=True), start=1):
-                    found = {"rank": rank, "pmf": float(mass), "cdf": float(total)}
-                    yield {**_where(cell, label), **found}
+                    at_rank = {"rank": rank, "pmf": float(mass), "cdf": float(total)}
+                    yield {**_where(cell, label), **at_rank}
 
 
 def _sweep_rows(datasets: Sequence[str], results: Cells) -> Iterator[Row]:
@@ -183,7 +189,7 @@ def _sweep_rows(datasets: Sequence[str], results: Cells) -> Iterator[Row]:
         for cell in figure.cells():
             for column, metric in _at(figure.settings["k"]):
                 for label in figure.settings["estimators"]:
-                    yield _errors(cell, metric, label, results[cell], column)
+                    yield _errors(cell, metric, label=label, result=results[cell], column=column)
 
 
 def _printed(kind: str, *names: str) -> dict[tuple[Any, ...], Row]:
@@ -198,10 +204,12 @@ def _printed(kind: str, *names: str) -> dict[tuple[Any, ...], Row]:
 
 
 def _at(k: int) -> list[tuple[int, Metric]]:
+    """Return the metrics at a cutoff, and their columns in the results of a cell."""
     return [(column, metric) for column, metric in enumerate(METRICS) if metric.k == k]
 
 
 def _where(cell: Cell, label: str) -> Row:
+    """Return the columns that say which cell and which estimator a row is about."""
     return {
         "dataset": cell.dataset,
         "candidates": cell.candidates,
@@ -211,8 +219,10 @@ def _where(cell: Cell, label: str) -> Row:
     }
 
 
-def _errors(cell: Cell, metric: Metric, label: str, result: CellResult, column: int) -> Row:
-    exact, estimates = float(result.exact[column]), result.values[label][:, column]
+def _errors(cell: Cell, metric: Metric, *, label: str, result: CellResult, column: int) -> Row:
+    """Return mean, standard deviation, bias and RMSE of an estimator over the repeats."""
+    exact = float(result.exact[column])
+    estimates = result.values[label][:, column]
     return {
         **_where(cell, label),
         "metric": metric.family.name,
@@ -229,7 +239,7 @@ def _errors(cell: Cell, metric: Metric, label: str, result: CellResult, column: 
 # -- files ------------------------------------------------------------------------------------
 
 
-def write_rows(folder: Path, table: str, rows: Iterable[Row]) -> None:
+def write_rows(folder: Path, table: str, *, rows: Iterable[Row]) -> None:
     """Write a table as CSV, all of it or nothing."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")

@@ -35,14 +35,14 @@ class _ItemItem(Recommender):
             fitted.history,
             fitted.weights["item_item"],
             # Sums of nothing: the lowest number swallows them.
-            np.where(fitted.popularity == 0, LOWEST, 0.0),
-            fitted.popularity,
+            item_bias=np.where(fitted.popularity == 0, LOWEST, 0.0),
+            newcomers=fitted.popularity,
         )
 
     def _score_users(self, users: IntArray, fitted: FittedRecommender) -> Scores:
-        found: Any = fitted.history[users] @ fitted.weights["item_item"]
-        scores = found if isinstance(found, np.ndarray) else found.toarray()
-        return np.asarray(scores, dtype=np.float32)
+        scores: Any = fitted.history[users] @ fitted.weights["item_item"]
+        dense = scores if isinstance(scores, np.ndarray) else scores.toarray()
+        return np.asarray(dense, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,15 @@ class EASE(_ItemItem):
 
     The weights have a closed form: B = I - P diag(1 / diag P), where P is the inverse of the Gram
     matrix plus ``penalty``. Memory is three items x items matrices (8 GB for 25,815 items).
+
+    Of two users, both have item 0, and one has item 1 too. The Gram matrix is [[2, 1], [1, 1]], and
+    with a penalty of 1 its inverse is P = [[0.4, -0.2], [-0.2, 0.6]]:
+
+    >>> from unsample.lab.datasets import Interactions
+    >>> pairs = Interactions(np.array([0, 0, 1]), np.array([0, 1, 0]), users=2, items=2)
+    >>> EASE(penalty=1.0).fit(pairs).fitted.weights["item_item"].round(3)
+    array([[0.   , 0.333],
+           [0.5  , 0.   ]], dtype=float32)
     """
 
     penalty: float = 500.0

@@ -51,7 +51,7 @@ class MultiVAE(Network):
         }
         start = {}
         for name, (rows, columns) in sizes.items():
-            start[name] = glorot(rng, rows, columns)
+            start[name] = glorot(rng, rows, columns=columns)
             start[f"{name}_offset"] = np.zeros(columns, dtype=np.float32)
         return start
 
@@ -61,22 +61,24 @@ class MultiVAE(Network):
         for start in range(0, len(shuffled), self.batch):
             yield (matrix[shuffled[start : start + self.batch]].toarray(),)
 
-    def _loss(self, weights: Weights, batch: Sequence[Any], epoch: int, noise: Any) -> Any:
+    def _loss(self, weights: Weights, batch: Sequence[Any], *, epoch: int, noise: Any) -> Any:
         """Return the negative evidence bound of a batch of users, per user."""
         import torch
 
         (rows,) = batch
         kl_weight = self.kl_weight * min(1.0, epoch / self.annealing)
         inputs = torch.nn.functional.normalize(rows)
-        kept = torch.rand(rows.shape, generator=noise, device=rows.device) >= self.dropout
-        hidden = torch.tanh(_layer(inputs * kept / (1.0 - self.dropout), weights, "encode"))
-        mean = _layer(hidden, weights, "mean")
-        log_variance = _layer(hidden, weights, "log_variance")
+        shown = torch.rand(rows.shape, generator=noise, device=rows.device) >= self.dropout
+        encoded = _layer(inputs * shown / (1.0 - self.dropout), weights, name="encode")
+        hidden = torch.tanh(encoded)
+        mean = _layer(hidden, weights, name="mean")
+        log_variance = _layer(hidden, weights, name="log_variance")
         draw = torch.randn(mean.shape, generator=noise, device=rows.device)
         logits = _decode(mean + draw * torch.exp(0.5 * log_variance), weights)
         log_share = torch.log_softmax(logits, dim=1)
+        log_likelihood = (log_share * rows).sum(dim=1)
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(dim=1)
-        return (kl_weight * divergence - (log_share * rows).sum(dim=1)).mean()
+        return (kl_weight * divergence - log_likelihood).mean()
 
     def _score_users(self, users: IntArray, fitted: FittedRecommender) -> Scores:
         """Return the logits of all items at the mean of the code."""
@@ -85,16 +87,19 @@ class MultiVAE(Network):
         weights = fitted.weights
         with torch.no_grad():
             rows = torch.from_numpy(fitted.history[users].toarray()).to(weights["encode"].device)
-            hidden = torch.tanh(_layer(torch.nn.functional.normalize(rows), weights, "encode"))
-            logits = _decode(_layer(hidden, weights, "mean"), weights)
+            inputs = torch.nn.functional.normalize(rows)
+            hidden = torch.tanh(_layer(inputs, weights, name="encode"))
+            logits = _decode(_layer(hidden, weights, name="mean"), weights)
         return np.asarray(logits.cpu().numpy())
 
 
 def _decode(code: Any, weights: Weights) -> Any:
+    """Return the logits of all items for a user's code."""
     import torch
 
-    return _layer(torch.tanh(_layer(code, weights, "decode")), weights, "output")
+    hidden = torch.tanh(_layer(code, weights, name="decode"))
+    return _layer(hidden, weights, name="output")
 
 
-def _layer(inputs: Any, weights: Weights, name: str) -> Any:
+def _layer(inputs: Any, weights: Weights, *, name: str) -> Any:
     return inputs @ weights[name] + weights[f"{name}_offset"]

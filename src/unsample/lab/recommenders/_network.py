@@ -47,8 +47,11 @@ class Network(Recommender):
         """Yield the batches of an epoch, as arrays."""
 
     @abstractmethod
-    def _loss(self, weights: Weights, batch: Sequence[Any], epoch: int, noise: Any) -> Any:
-        """Return the loss of a batch, which is tensors now."""
+    def _loss(self, weights: Weights, batch: Sequence[Any], *, epoch: int, noise: Any) -> Any:
+        """Return the loss of a batch, which is tensors now.
+
+        ``noise`` is the source of the random numbers.
+        """
 
     def _learn(self, matrix: csr_array, progress: Progress | None) -> Weights:
         torch = import_extra("torch", extra="neural", purpose=type(self).__name__)
@@ -66,22 +69,22 @@ class Network(Recommender):
             losses = []
             for batch in self._batches(matrix, rng):
                 tensors = [torch.from_numpy(array).to(self.device) for array in batch]
-                loss = self._loss(weights, tensors, epoch, noise)
+                loss = self._loss(weights, tensors, epoch=epoch, noise=noise)
                 adam.zero_grad()
                 loss.backward()
                 adam.step()
                 losses.append(loss.detach())
                 step += 1
-                kept = min(self.averaging, step / (step + 10))
+                kept_share = min(self.averaging, step / (step + 10))
                 for name, tensor in weights.items():
-                    mean[name].lerp_(tensor.detach(), 1.0 - kept)
-            reached = float(torch.stack(losses).mean())
-            if not np.isfinite(reached):
+                    mean[name].lerp_(tensor.detach(), 1.0 - kept_share)
+            mean_loss = float(torch.stack(losses).mean())
+            if not np.isfinite(mean_loss):
                 raise SolverError(
-                    f"the loss is {reached} after epoch {epoch + 1}; take a smaller learning_rate"
+                    f"the loss is {mean_loss} after epoch {epoch + 1}; take a smaller learning_rate"
                 )
             if progress is not None:
-                progress(epoch + 1, self.epochs, f"loss {reached:.4f}")
+                progress(epoch + 1, self.epochs, note=f"loss {mean_loss:.4f}")
         return {name: tensor.cpu() for name, tensor in mean.items()}
 
 
@@ -96,7 +99,15 @@ def _check_device(torch: Any, device: str) -> None:
         ) from problem
 
 
-def glorot(rng: np.random.Generator, rows: int, columns: int) -> npt.NDArray[np.float32]:
-    """Return first weights of a layer: uniform, with the variance of Glorot."""
+def glorot(rng: np.random.Generator, rows: int, *, columns: int) -> npt.NDArray[np.float32]:
+    """Return first weights of a layer: uniform, with the variance of Glorot.
+
+    The variance is 2 / (rows + columns), so the weights lie within sqrt(6 / (rows + columns)) of
+    zero:
+
+    >>> weights = glorot(np.random.default_rng(0), 200, columns=100)
+    >>> round(float(np.abs(weights).max()), 3), round(float(weights.var()) * 300, 2)
+    (0.141, 1.99)
+    """
     bound = np.sqrt(6.0 / (rows + columns))
-    return rng.uniform(-bound, bound, (rows, columns)).astype(np.float32)
+    return rng.uniform(-bound, bound, size=(rows, columns)).astype(np.float32)

@@ -58,14 +58,14 @@ class NeuMF(Network):
             "item_factors": normal(items, self.factors),
             "user_vectors": normal(users, half),
             "item_vectors": normal(items, half),
-            "user_layer": glorot(rng, half, self.layers[1]),
-            "item_layer": glorot(rng, half, self.layers[1]),
+            "user_layer": glorot(rng, half, columns=self.layers[1]),
+            "item_layer": glorot(rng, half, columns=self.layers[1]),
             "offset_1": np.zeros(self.layers[1], dtype=np.float32),
         }
         for depth, (rows, columns) in enumerate(pairwise(self.layers[1:]), start=2):
-            start[f"layer_{depth}"] = glorot(rng, rows, columns)
+            start[f"layer_{depth}"] = glorot(rng, rows, columns=columns)
             start[f"offset_{depth}"] = np.zeros(columns, dtype=np.float32)
-        out = glorot(rng, self.factors + self.layers[-1], 1)[:, 0]
+        out = glorot(rng, self.factors + self.layers[-1], columns=1)[:, 0]
         start["factors_out"], start["network_out"] = np.split(out, [self.factors])
         start["offset_out"] = np.zeros(1, dtype=np.float32)
         return start
@@ -79,22 +79,24 @@ class NeuMF(Network):
         user = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         keys = np.sort(user * items + matrix.indices)
         order = rng.permutation(len(user))
-        user, own = user[order], matrix.indices[order].astype(np.int64)
+        user = user[order]
+        own = matrix.indices[order].astype(np.int64)
         owner = np.repeat(user, self.negatives)
         drawn = rng.integers(items, size=len(owner))
-        wrong = np.arange(len(owner))
+        to_check = np.arange(len(owner))
         for _ in range(_REDRAWS):
-            key = owner[wrong] * items + drawn[wrong]
+            key = owner[to_check] * items + drawn[to_check]
             index = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-            wrong = wrong[keys[index] == key]
-            if len(wrong) == 0:
+            owned = to_check[keys[index] == key]
+            if len(owned) == 0:
                 break
-            drawn[wrong] = rng.integers(items, size=len(wrong))
+            drawn[owned] = rng.integers(items, size=len(owned))
+            to_check = owned
         asked = np.column_stack([own, drawn.reshape(len(user), self.negatives)])
         for start in range(0, len(order), self.batch):
             yield user[start : start + self.batch], asked[start : start + self.batch]
 
-    def _loss(self, weights: Weights, batch: Sequence[Any], epoch: int, noise: Any) -> Any:
+    def _loss(self, weights: Weights, batch: Sequence[Any], *, epoch: int, noise: Any) -> Any:
         """Return the logistic loss, where the first item of each row is the user's."""
         import torch
 
@@ -107,14 +109,15 @@ class NeuMF(Network):
         import torch
 
         weights = fitted.weights
-        items, device = len(weights["item_factors"]), weights["item_factors"].device
+        items = len(weights["item_factors"])
+        device = weights["item_factors"].device
         step = max(1, _PAIRS // items)
-        found = [np.empty((0, items), dtype=np.float32)]
+        blocks = [np.empty((0, items), dtype=np.float32)]
         with torch.no_grad():
             for start in range(0, len(users), step):
                 user = torch.from_numpy(users[start : start + step]).to(device)
-                found.append(_logits(weights, user).cpu().numpy())
-        return np.concatenate(found)
+                blocks.append(_logits(weights, user).cpu().numpy())
+        return np.concatenate(blocks)
 
 
 def _logits(weights: Weights, user: Any, item: Any = None) -> Any:

@@ -72,7 +72,8 @@ class Recommender(ABC):
 
     def score_all(self, users: npt.ArrayLike) -> Scores:
         """Return the scores of all items, one row for each user."""
-        fitted, asked = self.fitted, np.asarray(users, dtype=np.int64)
+        fitted = self.fitted
+        asked = np.asarray(users, dtype=np.int64)
         scores = self._score_users(asked, fitted)
         scores[:, fitted.popularity == 0] = LOWEST
         scores[fitted.activity[asked] == 0] = fitted.popularity
@@ -80,7 +81,8 @@ class Recommender(ABC):
 
     def score(self, users: npt.ArrayLike, items: npt.ArrayLike) -> Scores:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
-        asked, wanted = np.asarray(users, dtype=np.int64), np.asarray(items)
+        asked = np.asarray(users, dtype=np.int64)
+        wanted = np.asarray(items)
         table = wanted.reshape(len(asked), -1)
         scores = np.empty(table.shape, dtype=np.float32)
         for start in range(0, len(asked), _ROWS):
