@@ -80,16 +80,16 @@ def _without_repeats(candidates: IntArray, items: IntArray) -> BoolArray:
     if not dense:
         return kept
     sampled = int(candidates.max()) - 1
-    least = int(items.min()) - 1
+    fewest = int(items.min()) - 1
     if dense == len(kept):
         raise DesignError(
             f"negatives must be different entities, got {sampled}, more than may be sampled for "
-            f"any question: PyKEEN repeats entities then; use {least} at most"
+            f"any question: PyKEEN repeats entities then; use {fewest} at most"
         )
     warn(
         f"{dense:,} of {len(kept):,} questions are left out, for PyKEEN repeated entities there: "
         f"it drew {sampled}, and fewer may be sampled. Numbers are of the other questions; to have "
-        f"all of them, draw {least} entities at most"
+        f"all of them, draw {fewest} entities at most"
     )
     return kept
 

@@ -66,13 +66,13 @@ def watch(trainer: Any, *, level: float = 0.95) -> Any:
             parts.append(_rows(drawn.float().cpu().numpy(), batch, user_field=user_field))
         return compared
 
-    def evaluate_and_add(eval_data: Any, *given: Any, **named: Any) -> Any:
+    def evaluate_and_add(eval_data: Any, *arguments: Any, **named: Any) -> Any:
         parts.clear()
         if hasattr(eval_data, "neg_sample_args"):
             _check_uniform(eval_data)
             if not trainer.config["single_spec"]:
                 raise DesignError("trainer must evaluate in one process, got several; use one")
-        results = evaluate(eval_data, *given, **named)
+        results = evaluate(eval_data, *arguments, **named)
         asked = _our_names(results) if parts else {}
         if asked:
             estimates = estimate(

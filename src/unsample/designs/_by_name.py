@@ -8,7 +8,9 @@ from unsample.designs._guided import Guided
 from unsample.errors import DesignError, InputError
 
 #: Name -> design.
-DESIGNS: dict[str, type[Design]] = {each.name: each for each in (Exact, Certified, Guided, Fixed)}
+DESIGNS: dict[str, type[Design]] = {
+    design.name: design for design in (Exact, Certified, Guided, Fixed)
+}
 
 
 def as_design(design: str | Design) -> Design:

@@ -403,24 +403,26 @@ def towards_the_kth(now: Situation, k: int) -> IntArray:
     K - b further items, so a step is never shorter.
     """
     needed = np.maximum(k - now.beaten, 0)
-    expected = expected_way(now.scored, now.beaten, k=k)
-    step = np.maximum(needed, np.floor(_CERTIFIED_STEP * expected).astype(np.int64))
+    part = _CERTIFIED_STEP * expected_way(needed, now.scored, beaten=now.beaten)
+    step = np.maximum(needed, np.floor(part).astype(np.int64))
     return np.asarray(np.minimum(now.scored + step, now.others))
 
 
 def expected_in_the_end(now: Situation, k: int) -> FloatArray:
     """Return with how many items each target will be compared until K items beat it, or all."""
-    way = expected_way(now.scored, now.beaten, k=k)
+    needed = np.maximum(k - now.beaten, 0)
+    way = expected_way(needed, now.scored, beaten=now.beaten)
     return np.minimum(now.scored + way, now.others)
 
 
-def expected_way(scored: IntArray, beaten: IntArray, *, k: int) -> FloatArray:
-    """Return with how many more items each target is expected to be compared, until K beat it.
+def expected_way(needed: IntArray, scored: IntArray, *, beaten: IntArray) -> FloatArray:
+    """Return after how many more items the ``needed`` number of them is expected to beat a target.
 
     Of s items b beat the target so far: expect one of the next (s + 1)/(b + 1) items to beat it.
+    Nothing is known of the first target, 4 of 99 items beat the second, and the third needs none:
 
-    >>> expected_way(np.array([0, 99, 99]), np.array([0, 4, 5]), k=5)
+    >>> scored, beaten = np.array([0, 99, 99]), np.array([0, 4, 5])
+    >>> expected_way(np.array([5, 1, 0]), scored, beaten=beaten)
     array([ 5., 20.,  0.])
     """
-    needed = np.maximum(k - beaten, 0)
     return np.asarray(needed * (scored + 1) / (beaten + 1))

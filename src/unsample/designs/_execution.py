@@ -340,7 +340,7 @@ class _Evaluation:
                 step = self.fitted.design.step(self._now())
             self.message = step.message or self.message
             # Notes and goal change by one assignment: they belong to the same step.
-            self.state = replace(self.state, notes=step.notes, goal=step.goal)
+            self.state = State(self.state.tally, step.notes, goal=step.goal)
             if not (step.goal > self.state.tally.scored).any():
                 self._report(finished=True)
                 return

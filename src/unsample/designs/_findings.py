@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
@@ -85,9 +86,9 @@ class Situation:
     full_ranks: Callable[[], IntArray] | None = None
 
     @property
-    def left(self) -> int | None:
-        """Return how many items may still be scored; None for any number."""
-        return None if self.allowed is None else self.allowed - int(self.scored.sum())
+    def left(self) -> float:
+        """Return how many items may still be scored; infinite for any number."""
+        return math.inf if self.allowed is None else self.allowed - int(self.scored.sum())
 
     @property
     def ranks(self) -> IntArray:

@@ -148,7 +148,7 @@ class Guided(Design):
             notes, message = second_draw(now, self.metrics, unknown=outlook.open, error=self.error)
         elif now.watched and not (to_end > now.scored)[notes.draw_order > 0].any():
             message = so_far(now, self.metrics[0], unknown=outlook.open)
-        return replace(next_in_draw_order(now, notes, to_end=to_end), message=message)
+        return next_in_draw_order(now, notes, to_end=to_end, message=message)
 
     def foreseen(self, now: Situation, goal: IntArray) -> int:
         """Return the budget, or how many items the users who were drawn will have taken.
@@ -215,10 +215,10 @@ class _Outlook:
         """Return what it costs to rank each user in full."""
         return self.now.of_users(self.missing)
 
-    @property
+    @cached_property
     def left(self) -> float:
         """Return how many items may still be scored."""
-        return math.inf if self.now.left is None else self.now.left
+        return self.now.left
 
     @property
     def reached(self) -> int:

@@ -72,21 +72,20 @@ def simulated(
     )
     while True:
         step = fitted.design.step(now)
-        now = replace(now, notes=step.notes)
         rows = np.flatnonzero(step.goal > now.scored)
         if not len(rows):
             break
         beaten = source.beaten_at(step.goal, now, rows=rows)
         scored = now.scored.copy()
         scored[rows] = step.goal[rows]
-        now = replace(now, scored=scored, beaten=beaten)
+        now = replace(now, scored=scored, beaten=beaten, notes=step.notes)
     return fitted.design.findings(
         lowest=1 + now.beaten,
         full=1 + better,
         met=now.scored,
         others=others,
         scored=size + fitted.checked + int(now.scored.sum()),
-        notes=now.notes,
+        notes=step.notes,
     )
 
 

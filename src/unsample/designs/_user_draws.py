@@ -114,14 +114,16 @@ def draw_order_of(stratum: IntArray, deviation: FloatArray) -> IntArray:
     return draw_order
 
 
-def next_in_draw_order(now: Situation, notes: DesignNotes, to_end: IntArray) -> Step:
+def next_in_draw_order(
+    now: Situation, notes: DesignNotes, *, to_end: IntArray, message: str = ""
+) -> Step:
     """Continue with the users drawn so far; when they are ranked, draw the next ones.
 
     ``to_end`` is how far each target would go next. As many users as certainly fit into the budget
     are ranked together. The rest follow one by one. The user at whom the budget ends does not count
     as drawn.
     """
-    left = math.inf if now.left is None else now.left
+    left = now.left
     while left > 0 and not ((to_end > now.scored) & (notes.draw_order > 0)).any():
         last = _last_of_round(notes, left)
         if last is None:
@@ -135,7 +137,8 @@ def next_in_draw_order(now: Situation, notes: DesignNotes, to_end: IntArray) -> 
         notes = replace(notes, draw_order=np.where(ended, 0, notes.draw_order))
     # The targets take what they need one after the other, until nothing is left.
     spent = np.minimum(np.cumsum(further), left).astype(np.int64)
-    return Step(np.asarray(now.scored + np.diff(spent, prepend=0)), notes)
+    goal = np.asarray(now.scored + np.diff(spent, prepend=0))
+    return Step(goal, notes, message=message)
 
 
 def _last_of_round(notes: DesignNotes, left: float) -> int | None:
@@ -262,8 +265,10 @@ def pilot_is_over(now: Situation, to_end: IntArray) -> bool:
     """Return whether all users of the pilot are ranked, and no others have been drawn yet."""
     draw_order = now.notes.draw_order
     pilot = now.notes.pilot > 0
-    ranked = (draw_order > 0) & (to_end <= now.scored)
-    return bool(pilot.any() and ranked[pilot].all() and not draw_order[~pilot].any())
+    if not pilot.any() or draw_order[~pilot].any():
+        return False
+    ranked = (draw_order[pilot] > 0) & (to_end[pilot] <= now.scored[pilot])
+    return bool(ranked.all())
 
 
 def second_draw(

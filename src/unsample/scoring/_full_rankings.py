@@ -79,10 +79,10 @@ def exact_ranks(
     array([2., 2.])
     """
     rule = check_ties(ties)
-    given = Candidates.check(targets, items, exclude=exclude)
+    every_target = Candidates.check(targets, items, exclude=exclude)
     known = as_scorer(scorer, items)
-    refuse_unknown_users(known, given.users)
-    candidates, again = given.distinct()
+    refuse_unknown_users(known, every_target.users)
+    candidates, again = every_target.distinct()
     better = np.empty(len(candidates), dtype=np.int64)
     equal = np.empty(len(candidates), dtype=np.int64)
     scores = np.empty(len(candidates))
@@ -100,7 +100,7 @@ def exact_ranks(
         targets=candidates.targets,
         runs=runs_of(lists, scores),
     )
-    return FullRanks(ranks[again], given.others + 1, ties=equal[again])
+    return FullRanks(ranks[again], every_target.others + 1, ties=equal[again])
 
 
 def count_all(
