@@ -111,9 +111,15 @@ def _our_names(theirs: Iterable[str]) -> dict[str, str]:
 def targets(model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0) -> Targets:
     """Rank each target among the items that a ``uni100`` loader draws for its user.
 
-    ``loader`` is that of test (or validation) data under ``mode: uniN``, as ``data_preparation``
-    makes it. Its items are drawn anew on every pass, by the seed that RecBole was given. ``ties``
-    and ``rng`` are as in `unsample.adapters.trec.targets`.
+    Parameters
+    ----------
+    model
+        A trained model.
+    loader
+        The loader of test (or validation) data under ``mode: uniN``, as ``data_preparation`` makes
+        it. Its items are drawn anew on every pass, by the seed that RecBole was given.
+    ties, rng
+        As in `unsample.adapters.trec.targets`.
     """
     rule = check_ties(ties, whole=True)
     check_object("model", model, *_MODEL)
@@ -129,9 +135,21 @@ def targets(model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0) -> 
 def task(model: Any, loader: Any) -> dict[str, Any]:
     """Return the arguments of `unsample.evaluate` for a trained model, by name.
 
-    ``loader`` is that of test data under ``mode: full``. A user of a sequential model is a test
-    interaction with the history before it; as in RecBole, the history stays among the candidates.
-    With other models, what a user has interacted with in training and validation is left out.
+    A user of a sequential model is a test interaction with the history before it; as in RecBole,
+    the history stays among the candidates. With other models, the items of a user in training and
+    validation are left out.
+
+    Parameters
+    ----------
+    model
+        A trained model.
+    loader
+        The loader of test data under ``mode: full``.
+
+    Returns
+    -------
+    dict
+        ``scorer``, ``targets``, ``items`` and ``exclude``, for ``unsample.evaluate(**task)``.
     """
     check_object("model", model, *_MODEL)
     if not hasattr(loader, "is_sequential") or hasattr(loader, "neg_sample_args"):

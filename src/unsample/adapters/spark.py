@@ -43,7 +43,7 @@ def counts(
 ) -> RankCounts:
     """Evaluate the users of each partition where they are, and add up the counts of their ranks.
 
-    The counts are those of `unsample.evaluate` with the same arguments, whatever the partitions.
+    `unsample.evaluate` with the same arguments gives the same counts, whatever the partitions.
 
     Parameters
     ----------

@@ -56,8 +56,8 @@ def targets(
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first. The rank
         column of a run is not looked at: scores decide, as in trec_eval.
     filtered
-        False: the other relevant documents of a query compete, and metrics are those of queries.
-        True: they are left out, and metrics are those of each relevant document.
+        False: the other relevant documents of a query compete, and metrics are means over queries.
+        True: they are left out, and metrics are means over relevant documents.
     """
     lowest = check_real("relevance", relevance, low=0.0)
     scores = _read("run", run, value="score")

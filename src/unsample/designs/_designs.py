@@ -155,7 +155,7 @@ class Design(ABC):
     def foreseen(self, now: Situation, goal: IntArray) -> int:
         """Return how many items will have been scored in the end, as far as can be told now.
 
-        ``goal`` is that of the present round.
+        ``goal`` is how far each target goes in this round.
         """
         return int(goal.sum())
 
@@ -241,7 +241,7 @@ class Design(ABC):
 
     @property
     def cheaper(self) -> str:
-        """Return what to do instead of this design where a budget is too small for it."""
+        """Return advice for a budget that is too small for this design; empty if there is none."""
         return "use design='guided' or 'fixed'"
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
@@ -259,7 +259,12 @@ class Design(ABC):
 
 @dataclass(frozen=True)
 class Exact(Design):
-    """Every target is compared with all its candidates."""
+    """Every target is compared with all its candidates.
+
+    >>> found = Exact().simulate([1, 500, 20], items=1000)
+    >>> found.ranks.tolist(), found.scored
+    ([1, 500, 20], 3003)
+    """
 
     name: ClassVar[str] = "exact"
     exact: ClassVar[bool] = True
@@ -276,9 +281,16 @@ class Exact(Design):
 class Fixed(Design):
     """Every target is compared with the same number of sampled items.
 
-    ``sampled`` does not count the target (99, not 100). By default it is what the budget allows, or
-    99 without a budget. As many users as ``full`` says, drawn at random, are compared with all
-    their candidates instead, under every model: their ranks show the top, which no sample does.
+    Parameters
+    ----------
+    sampled
+        How many items are sampled for each target, without the target itself (99, not 100). By
+        default as many as the budget allows, or 99 without a budget.
+    replacement
+        Whether an item may be drawn twice for a target.
+    full
+        How many users, drawn at random, are compared with all their candidates instead, under every
+        model. Their ranks show the top, which no sample does.
 
     >>> found = Fixed(99, full=2).simulate([1, 500, 20, 8], items=1000, rng=1)
     >>> found.met.tolist(), found.ranks[found.met == 999].tolist()
@@ -336,7 +348,12 @@ class Certified(Design):
     the K-th item that beats it, or at its last candidate. So every rank up to K is known, and all
     others are known to be beyond K. In random order this costs about min(1, K/R) of a full ranking.
     With a good guide it costs little more than the share of targets in the top K. A budget that is
-    too small is an error. ``k`` is the largest K of the metrics, if it is not given.
+    too small is an error.
+
+    Parameters
+    ----------
+    k
+        How many items must beat a target before it stops; by default the largest K of the metrics.
 
     >>> found = Certified().simulate([1, 500, 20], items=1000)
     >>> found.lowest[0], found.ranks[0], found.scored < 3 * 1000
@@ -374,10 +391,10 @@ class Certified(Design):
 
 
 def largest_k(design: Design, metrics: Sequence[Metric], *, relevant: int, instead: str) -> int:
-    """Return the largest K of the metrics, or that of the design if it is larger.
+    """Return the largest K of the metrics, or the K of the design if it is larger.
 
     The K of R-precision is the number of relevant items. Metrics without a K are refused, and
-    ``instead`` says what to do about them.
+    ``instead`` is the advice of the message.
 
     >>> from unsample.metrics import parse_all
     >>> largest_k(Certified(), parse_all(["HR@10", "NDCG@5"]), relevant=1, instead="")

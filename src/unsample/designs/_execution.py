@@ -197,7 +197,7 @@ class _Asked:
     def users_in_random_order(self) -> tuple[IntArray, IntArray]:
         """Return the number of the user of each target of each model, and an order of users."""
         different, users = np.unique(self.candidates.users, return_inverse=True)
-        # The keys are those of the user only: ``items`` is no target.
+        # The keys depend on the user only: no target has the number ``items``.
         no_target = np.full(len(different), self.candidates.items)
         keys = target_keys(self.seed, different, targets=no_target)
         return np.tile(users.reshape(-1), self.models), np.argsort(keys, kind="stable")

@@ -76,11 +76,17 @@ class Guided(Design):
 
     Items come in the order of a guide, and a target stops when K items beat it. Of the users with
     other targets, a random part is ranked in full: as far as the budget goes, or as many as the
-    ``error`` needs, half the width of the 95 % interval for these users relative to the metric
-    (0.05: within 5 % of the full ranking). If all of them are ranked, metrics are exact. ``k`` is
-    the largest K of the metrics, if it is not given.
+    error needs. If all of them are ranked, metrics are exact.
 
     Metrics without a K, such as MRR, depend on all ranks: write MRR@10, or use another design.
+
+    Parameters
+    ----------
+    k
+        How many items must beat a target before it stops; by default the largest K of the metrics.
+    error
+        How far each metric may be from the full ranking of these users: half the width of the 95 %
+        interval, relative to the metric. 0.05 is within 5 %.
 
     >>> ranks = np.random.default_rng(0).integers(1, 2001, size=1000)
     >>> found = Guided().simulate(ranks, items=2000, budget=100_000, odds=20.0)
@@ -404,7 +410,7 @@ class _Course:
 
     @property
     def factors(self) -> FloatArray:
-        """Return how large the part of each stage to come is, relative to that of the last one."""
+        """Return the part that each stage to come takes, relative to the part of the last stage."""
         loss_before = 1.0 - self.before / self.earlier
         slower = min(self.loss / loss_before, 1.0) if loss_before > 0.0 else 0.0
         return np.asarray(slower ** np.arange(1, self.stages_left + 1))
@@ -415,18 +421,18 @@ class _Course:
 
     @property
     def at_end(self) -> float:
-        """Return the value at the end of the catalogue: it is that of the targets in the top K."""
+        """Return the value at the end of the catalogue, which only targets in the top K have."""
         return self.now * float(np.prod(1.0 - self.loss * self.factors))
 
     def variance_after(self, stages: int) -> float:
-        """Return the variance of what is lost after some stages, relative to that of the last."""
+        """Return the variance of the losses after some stages, relative to the last stage."""
         return float(self.factors[stages:].sum())
 
 
 def _users_for_error(sought: float, variance: float, *, value_range: float) -> float:
     """Return how many users n must be drawn for a standard error of a sum over all users.
 
-    Its square is ``variance / n + value_range**2 / n**2``: the second part is that of one more
+    Its square is ``variance / n + value_range**2 / n**2``. The second part belongs to one more
     user, who is assumed to have the minimum. Solved for n, this is the larger root of a quadratic
     equation.
 

@@ -203,7 +203,7 @@ class ScoringLoop:
     def _scores(
         self, model: int, targets: IntArray, *, items: IntArray, row: IntArray, known: FloatArray
     ) -> tuple[FloatArray, ScoreArray]:
-        """Return the targets' own scores and those of the items, by one call of the scorer.
+        """Return the targets' own scores and the scores of the items, by one call of the scorer.
 
         Own scores that are ``known`` are not asked for again.
         """

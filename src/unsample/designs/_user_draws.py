@@ -92,8 +92,8 @@ def draw_order_of(stratum: IntArray, deviation: FloatArray) -> IntArray:
     The first few users of every stratum come first, so that each has a mean and a variance. Then
     strata get draws in proportion to the sum of their standard deviations.
 
-    Here both strata have seven users, and those of the second vary twice as much. After the first
-    five users of each, the second stratum gets its draws sooner:
+    Here both strata have seven users, and users of the second vary twice as much. After the first
+    five users of both, the second stratum gets its draws sooner:
 
     >>> stratum = np.repeat([1, 2], 7)
     >>> draw_order_of(stratum, np.repeat([1.0, 2.0], 7)).reshape(2, 7)
@@ -308,7 +308,7 @@ def second_draw(
 class _OpenStrata:
     """The strata with users who are still open after the pilot."""
 
-    #: Of each stratum, the users beyond the pilot, and those of the pilot.
+    #: Of each stratum, the users beyond the pilot, and the users of the pilot.
     rests: list[IntArray]
     pilots: list[IntArray]
     #: What it costs at most to rank each of all users in full.
@@ -511,7 +511,7 @@ class _Foreseen:
         return np.asarray(best - mean @ self._sizes)
 
     def _mean_after(self, draws: IntArray) -> DrawnMean:
-        """Return the mean after so many draws, if means and variances are those of the pilot."""
+        """Return the mean after so many draws, if they vary as the pilot does."""
         total = int(draws.sum())
         strata = [
             UserStratum.of(

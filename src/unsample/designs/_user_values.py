@@ -32,8 +32,8 @@ class UserValues:
     ) -> UserValues:
         """Compute the metrics of each user, or sums over targets if the others were left out.
 
-        The ``ranks`` are by default those of the targets. One user has the ranks 1 and 2, so all of
-        the first two items are relevant; the other user has rank 4 only:
+        ``ranks`` take the place of the targets' ranks. One user has the ranks 1 and 2, so the first
+        two items are relevant; the other user has rank 4 only:
 
         >>> from unsample.metrics import parse_all
         >>> targets = Targets(np.array([1, 2, 4]), 100, 99, users=[7, 7, 8])

@@ -68,11 +68,23 @@ def exact_ranks(
     ties: str = "random",
     rng: Seed = 0,
 ) -> FullRanks:
-    """Rank each target among all candidates of its user; arguments are those of `evaluate`.
+    """Rank each target among all candidates of its user.
 
-    The ranks are those of ``evaluate(design="exact")``: targets of one user have different ranks,
-    unless ``ties`` is ``"realistic"``, which is allowed here too. A target is a candidate even if
-    it is excluded.
+    ``evaluate(design="exact")`` gives the same ranks. Targets of one user have different ranks,
+    unless ``ties`` is ``"realistic"``. A target is a candidate even if it is excluded.
+
+    Parameters
+    ----------
+    scorer, targets, items, exclude, rng
+        As in `unsample.evaluate`.
+    ties
+        The rank of a target whose score other items have: ``"random"``, ``"optimistic"``,
+        ``"pessimistic"``, or ``"realistic"`` (the mean of the last two).
+
+    Returns
+    -------
+    FullRanks
+        With ``ranks``, the number of candidates ``items``, and ``ties``, an entry for each target.
 
     >>> table = np.array([[0.9, 0.1, 0.5], [0.2, 0.2, 0.2]])
     >>> exact_ranks(table, ([0, 1], [2, 0]), items=3, ties="realistic").ranks
@@ -224,7 +236,7 @@ def _compare(
 ) -> tuple[IntArray, IntArray]:
     """Return how many candidates beat each target, and how many are not worse (it is one of them).
 
-    ``scores`` are those of the items from number ``first`` on.
+    ``scores`` has the items from number ``first`` on.
     """
     better = _count_where(np.greater, scores, own=own, mask=mask)
     not_worse = _count_where(np.greater_equal, scores, own=own, mask=mask)

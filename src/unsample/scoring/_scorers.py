@@ -329,7 +329,7 @@ def _checked(
 ) -> ScoreArray:
     """Return scores as floats of at most 64 bits; refuse NaN (infinite scores are allowed).
 
-    ``items`` are those of the pairs; None if there is a row of all items for each user.
+    ``items`` has the item of each pair; it is None if there is a row of all items for each user.
     """
     if scores.dtype.kind not in "fiub":
         raise ScoreError(f"scores must be real numbers, got values of type {scores.dtype}")

@@ -38,6 +38,15 @@ def load(name: str) -> Interactions:
 
     Where only a part is on this machine, that part is loaded, with ``complete=False`` and a
     ``note`` that says which part it is; `fetch` gets the whole.
+
+    Raises
+    ------
+    InputError
+        If there is no data set of this name.
+    FileError
+        If a file on this machine is not the published one.
+    DownloadError
+        If the network does not give it.
     """
     dataset = record(name)
     source = at_hand(name) or dataset.sources[0]

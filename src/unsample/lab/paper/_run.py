@@ -38,9 +38,29 @@ def run(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Reproduction:
-    """Compute all cells of these data sets, or of all, and write the tables into ``folder``.
+    """Compute all cells and write the tables.
 
-    ``workers`` threads share the cells, and change nothing but the time.
+    Parameters
+    ----------
+    folder
+        Where the tables are written: a new or empty folder, or one of an earlier reproduction.
+    datasets
+        The names of the data sets; by default all of the paper.
+    repeats
+        How often each cell is sampled.
+    rng
+        The seed.
+    workers
+        How many threads share the cells; they change nothing but the time.
+    progress
+        Called after each cell with cells done, all cells, and the name of the cell.
+
+    Raises
+    ------
+    InputError
+        If an argument is not as it must be.
+    FileError
+        If the folder holds other files, or cannot be written.
     """
     chosen = tuple(dict.fromkeys(datasets)) or DATASETS
     for dataset in chosen:

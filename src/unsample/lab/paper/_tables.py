@@ -113,7 +113,7 @@ def make_tables(datasets: Sequence[str], results: Cells) -> dict[str, Rows]:
 
 
 def _statistics_rows(datasets: Sequence[str]) -> Iterator[Row]:
-    """Yield the sizes of each data set: those of the paper, and those found here."""
+    """Yield the sizes of each data set: as the paper prints them, and as they are here."""
     printed = _printed("statistics", "dataset")
     for dataset in datasets:
         yield {**printed[dataset,], "source": "paper", "note": ""}
