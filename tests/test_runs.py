@@ -70,15 +70,15 @@ def test_the_spread_of_runs_counts_beyond_what_their_own_errors_explain():
 def test_spread_adds_a_t_variable_and_a_wider_one_in_comparisons(runs):
     normals, df = FixedNumbers(draws=20_000).normals(2), runs - 1.0
     square = 0.04
-    alone = with_spread(np.zeros(20_000), (square, df), normals[:, 0], caution=False)
+    alone = with_spread(np.zeros(20_000), (square, df), normals=normals[:, 0], caution=False)
     for end in (0.1, 0.9, 0.95, 0.975):
         assert math.isclose(np.quantile(alone, end), 0.2 * t.ppf(end, df), rel_tol=0.06)
-    compared = with_spread(np.zeros(20_000), (square, df), normals[:, 0], caution=True)
+    compared = with_spread(np.zeros(20_000), (square, df), normals=normals[:, 0], caution=True)
     assert math.isclose(np.quantile(compared, 0.95), 0.2 * t.ppf(0.975, df), rel_tol=0.06)
     # It is independent of what else is open.
-    both = with_spread(0.3 * normals[:, 1], (square, 50.0), normals[:, 0], caution=False)
+    both = with_spread(0.3 * normals[:, 1], (square, 50.0), normals=normals[:, 0], caution=False)
     assert math.isclose(both.var(), 0.09 + 0.04 * 50 / 48, rel_tol=0.05)
-    assert with_spread(alone, (0.0, 1.0), normals[:, 0], caution=True) is alone
+    assert with_spread(alone, (0.0, 1.0), normals=normals[:, 0], caution=True) is alone
 
 
 def test_the_distribution_of_models_is_that_of_the_mean_of_their_runs():
@@ -374,6 +374,16 @@ def test_the_command_has_a_gate_over_data_sets(over, tmp_path, run, options, cod
 def _write(path):
     lines = [ROWS, *zip(*(values.tolist() for values in ROWS.values()), strict=True)]
     path.write_text("\n".join(",".join(map(str, line)) for line in lines))
+
+
+def test_the_table_of_data_sets_has_a_row_for_each_model_and_metric(over):
+    cells, *_ = over.view().tables
+    assert cells.columns == ("metric", "model", *over.comparisons)
+    assert [row[:2] for row in cells.rows] == [(m, name) for m in TWO for name in "ABC"]
+    no_chart, means, differences = (part.chart for part in over.view().parts)
+    assert no_chart is None  # its intervals stand in the cells
+    labels = [sorted(row.label for row in chart.views[0].rows) for chart in (means, differences)]
+    assert labels == [["A", "B", "C"], ["A - B", "A - C", "B - C"]]
 
 
 def test_places_over_data_sets_and_who_is_tied(over):

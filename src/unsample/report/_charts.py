@@ -15,7 +15,8 @@ import numpy as np
 from unsample._checks import FloatArray
 from unsample.report._table import Cell, Ends, Number, Table
 
-_NONE = (math.nan, math.nan)
+#: The ends of a range that a row does not have.
+_NO_RANGE = (math.nan, math.nan)
 Role: TypeAlias = Literal["bounds", "interval"]
 
 
@@ -77,15 +78,15 @@ class IntervalRow:
     value: float
     interval: Ends
     wider: Ends
-    #: Whether it is sure, which colour and shape of the point say.
+    #: Whether it is certain, which the colour and the shape of the point show.
     sure: bool
-    #: Values that the row sums up, drawn as small marks.
+    #: The values that the row is the mean of, drawn as small marks.
     marks: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class IntervalView:
-    """Rows of a metric, or of all."""
+    """The rows of one metric, or of all."""
 
     name: str
     rows: tuple[IntervalRow, ...]
@@ -93,7 +94,7 @@ class IntervalView:
 
 @dataclass(frozen=True)
 class IntervalChart:
-    """Values with intervals below each other; with ``zero``, they are differences."""
+    """Values with intervals below each other; differences if ``zero`` marks no difference."""
 
     kind: ClassVar = "intervals"
     identity: str
@@ -101,7 +102,7 @@ class IntervalChart:
     caption: str
     x_label: str
     views: tuple[IntervalView, ...]
-    #: What the legend calls the intervals, rows that are not sure, and the wider range.
+    #: The words of the legend for intervals, for rows that are not certain, and for wider ranges.
     sure: str
     unsure: str
     wider: str
@@ -112,39 +113,43 @@ Chart: TypeAlias = LineChart | IntervalChart
 
 
 def intervals_of(table: Table) -> IntervalChart | None:
-    """Return the first numbers of a table that have intervals, a view for each metric if named.
+    """Return the first numbers of a table that have intervals; None if no numbers have them.
 
-    Rows are sure unless they are bounds; rows of differences, if models differ for sure.
+    Each row of the table is a row of the chart, named by the keys of the table. There is a view for
+    each metric, or one view if rows differ by metric and method alone. A difference is drawn as
+    certain if it is significant, and another number unless its interval is the bounds.
+
+    >>> bounded = Number("0.9", 0.9, ends=(0.5, 1.0), word="bounds")
+    >>> rows = (("A", "HR@10", Number("0.3", 0.3, ends=(0.2, 0.4))), ("B", "HR@10", bounded))
+    >>> chart = intervals_of(Table(("model", "metric", "estimate"), rows, keys=("model",)))
+    >>> [(view.name, [row.label for row in view.rows]) for view in chart.views]
+    [('HR@10', ['A', 'B'])]
+    >>> [(row.interval, row.sure) for row in chart.views[0].rows]
+    [((0.2, 0.4), True), ((0.5, 1.0), False)]
     """
-    brief = table.brief
-    column = next((name for name in brief.columns if any(map(_spans, brief.cells(name)))), None)
-    if column is None:
+    shown = table.brief
+    with_ranges = [name for name in shown.columns if any(map(_has_range, shown.cells(name)))]
+    if not with_ranges:
         return None
-    words = [name for name, side in zip(brief.columns, brief.align, strict=True) if side == "l"]
-    keys = [name for name in words if name != "metric"]
-    by_metric = keys not in ([], ["method"])
+    column = with_ranges[0]
+    view_for_each = any(key != "method" for key in shown.keys)
+    labels = shown.keys if view_for_each else ("metric", *shown.keys)
     views: dict[str, list[IntervalRow]] = {}
-    for row in table.rows:
-        cells = dict(zip(table.columns, row, strict=True))
-        metric, key = str(cells["metric"]), tuple(str(cells[name]) for name in keys)
-        held = cells[column]
-        assert isinstance(held, Number)
-        value = math.nan if held.value is None else held.value
-        views.setdefault(metric if by_metric else "all", []).append(
-            IntervalRow(
-                ", ".join(key if by_metric else (metric, *key)),
-                value,
-                held.ends or (value, value),
-                held.wider or _NONE,
-                held.bold if table.told else held.word != "bounds",
-                held.marks,
-            )
-        )
-    thin = any(row.wider != _NONE for rows in views.values() for row in rows)
+    for row in shown.rows:
+        cells = dict(zip(shown.columns, row, strict=True))
+        view = str(cells["metric"]) if view_for_each else "all"
+        number = cells[column]
+        assert isinstance(number, Number)
+        label = ", ".join(str(cells[name]) for name in labels)
+        views.setdefault(view, []).append(_interval_row(label, number, table=table))
+    has_wider = any(row.wider != _NO_RANGE for rows in views.values() for row in rows)
+    caption = f"Thick line: {table.interval}."
+    if has_wider:
+        caption += f" Thin line: {table.wider}."
     return IntervalChart(
         identity=f"{table.identity}-chart",
         title=table.caption,
-        caption=f"Thick line: {table.interval}." + f" Thin line: {table.wider}." * thin,
+        caption=caption,
         x_label=f"{column} on the full catalogue",
         views=tuple(IntervalView(name, tuple(rows)) for name, rows in views.items()),
         sure=table.told or table.interval,
@@ -154,12 +159,26 @@ def intervals_of(table: Table) -> IntervalChart | None:
     )
 
 
-def _spans(cell: Cell) -> bool:
+def _interval_row(label: str, number: Number, *, table: Table) -> IntervalRow:
+    """Return the row of a chart for a number of a table."""
+    value = math.nan if number.value is None else number.value
+    return IntervalRow(
+        label=label,
+        value=value,
+        interval=number.ends or (value, value),
+        wider=number.wider or _NO_RANGE,
+        sure=number.bold if table.told else number.word != "bounds",
+        marks=number.marks,
+    )
+
+
+def _has_range(cell: Cell) -> bool:
+    """Return whether a cell is a number with an interval or a wider range."""
     return isinstance(cell, Number) and (cell.ends or cell.wider) is not None
 
 
 def spec(chart: Chart) -> dict[str, Any]:
-    """Return what the script draws: plain values, None where there is none."""
+    """Return a chart as plain values for the script of a page; None stands for no number."""
     return {"kind": chart.kind, **_plain(chart)}
 
 
@@ -167,7 +186,7 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(held) for held in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, float):
         # No chart shows more digits.
         return float(f"{value:.6g}") if math.isfinite(value) else None

@@ -19,22 +19,26 @@ Ends: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Number:
-    """A number as it is shown, with its interval and a wider range where it has them.
+    """A number as it is shown, with its interval and a wider range, if it has them.
 
-    They stand in columns of their own on screens; in papers, the interval is in brackets.
+    On screens both have columns of their own. In papers the interval stands in brackets.
+
+    >>> shown = Number("0.2500", 0.25, ends=(0.2, 0.3), word="bounds")
+    >>> str(shown), shown.behind, str(shown.spans[0])
+    ('0.2500', ' [0.2000, 0.3000] (bounds)', '0.2000 .. 0.3000 (bounds)')
     """
 
     text: str
-    #: By which its column is sorted.
+    #: The number by which a page sorts the column.
     value: float | None = None
     ends: Ends | None = None
-    #: Such as the bounds.
+    #: A wider range, such as the bounds.
     wider: Ends | None = None
     #: What a reader must know of the interval, such as that it is the bounds.
     word: str = ""
-    #: Whether it differs from others for sure.
+    #: Whether it is significantly different from the others.
     bold: bool = False
-    #: The values that it sums up, for charts.
+    #: The values that it is the mean of, for charts.
     marks: tuple[float, ...] = ()
 
     def __str__(self) -> str:
@@ -43,33 +47,50 @@ class Number:
     @property
     def spans(self) -> tuple[Number, Number]:
         """Return the interval and the wider range as cells of their own."""
-        mark = f" ({self.word})" if self.word else ""
-        first = Number(self.word)
-        if self.ends is not None:
-            first = Number(" .. ".join(self._written(self.ends)) + mark, self.ends[0])
+        if self.ends is None:
+            interval = Number(self.word)
+        else:
+            interval = Number(f"{self._range(self.ends)}{self._mark}", self.ends[0])
         if self.wider is None:
-            return first, Number("")
-        return first, Number(" .. ".join(self._written(self.wider)), self.wider[0])
+            return interval, Number("")
+        return interval, Number(self._range(self.wider), self.wider[0])
 
     @property
     def behind(self) -> str:
         """Return the interval as it stands behind the number."""
-        mark = f" ({self.word})" if self.word else ""
-        return mark if self.ends is None else f" [{', '.join(self._written(self.ends))}]{mark}"
+        if self.ends is None:
+            return self._mark
+        return f" [{', '.join(self._written(self.ends))}]{self._mark}"
+
+    @property
+    def _mark(self) -> str:
+        """Return what a reader must know, in brackets behind the interval."""
+        return f" ({self.word})" if self.word else ""
+
+    def _range(self, ends: Ends) -> str:
+        """Return a range as a column of its own shows it."""
+        return " .. ".join(self._written(ends))
 
     def _written(self, ends: Ends) -> list[str]:
+        """Return both ends with equally many digits, and with a sign if the number has one."""
         sign = "+" if self.text[:1] in ("+", "-") else ""
-        return [digits(end, max(map(abs, ends)), sign) for end in ends]
+        return [digits(end, max(map(abs, ends)), sign=sign) for end in ends]
 
 
-#: What stands in a table: words, flush left, or a number, flush right.
+#: A cell of a table: words on the left of their column, or a number on the right.
 Cell: TypeAlias = str | Number
 Columns: TypeAlias = Mapping[str, Callable[[Row], Cell]]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells below names of columns."""
+    """Cells below names of columns.
+
+    >>> columns = {"metric": lambda row: row[0], "estimate": lambda row: number(*row[1:])}
+    >>> table = Table.of([("HR@10", 0.25, (0.2, 0.3)), ("AUC", 0.9, (0.8, 0.95))], columns)
+    >>> table.columns, [str(cell) for cell in table.rows[0]]
+    (('metric', 'estimate'), ['HR@10', '0.2500'])
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -79,13 +100,15 @@ class Table:
     #: What the intervals and the wider ranges of its numbers are called.
     interval: str = ""
     wider: str = ""
-    #: What bold numbers are, in papers, and the column that says it on screens.
+    #: What bold numbers mean, in papers, and the name of the column that says it on screens.
     bold: str = ""
     told: str = ""
-    #: Columns that stand on pages, and in text only where more is asked for.
+    #: Columns that pages show always, and text only if more is asked for.
     details: tuple[str, ...] = ()
-    #: The column of which papers make one for each metric, if these are few.
+    #: The column that papers split into one column for each metric, if there are few metrics.
     over_metrics: str = ""
+    #: The columns of words that name a row, beside the column ``metric``.
+    keys: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rows: Iterable[Row], columns: Columns[Row]) -> Table:
@@ -97,51 +120,66 @@ class Table:
         """Return the table with ranges in columns of their own, as screens show it."""
         columns: dict[str, list[Cell]] = {}
         for name in self.columns:
-            cells = columns[name] = self.cells(name)
+            cells = self.cells(name)
+            columns[name] = cells
             spans = [cell.spans if isinstance(cell, Number) else ("", "") for cell in cells]
-            for at, label in enumerate((self.interval if interval else "", self.wider)):
-                if label and any(str(span[at]) for span in spans):
-                    columns[label] = [span[at] for span in spans]
+            intervals: list[Cell] = [interval_of_cell for interval_of_cell, _ in spans]
+            wider: list[Cell] = [range_of_cell for _, range_of_cell in spans]
+            if interval and self.interval and any(map(str, intervals)):
+                columns[self.interval] = intervals
+            if self.wider and any(map(str, wider)):
+                columns[self.wider] = wider
         if self.told and interval:
-            bold = ([cell for cell in row if getattr(cell, "bold", False)] for row in self.rows)
-            columns[self.told] = ["yes" if found else "" for found in bold]
+            columns[self.told] = ["yes" if any(map(_is_bold, row)) else "" for row in self.rows]
         rows = tuple(zip(*columns.values(), strict=True))
         return replace(self, columns=tuple(columns), rows=rows)
 
     @property
     def brief(self) -> Table:
         """Return the table without its details."""
-        kept = [column for column, name in enumerate(self.columns) if name not in self.details]
-        rows = tuple(tuple(row[column] for column in kept) for row in self.rows)
-        return replace(self, columns=tuple(self.columns[column] for column in kept), rows=rows)
+        kept = [index for index, name in enumerate(self.columns) if name not in self.details]
+        return replace(
+            self,
+            columns=tuple(self.columns[index] for index in kept),
+            rows=tuple(tuple(row[index] for index in kept) for row in self.rows),
+            keys=tuple(name for name in self.keys if name not in self.details),
+        )
 
     @property
     def narrow(self) -> Table:
         """Return the table as papers set it."""
-        table, over = self.with_ranges(interval=False).brief, self.over_metrics
-        if not over:
-            return table
-        wide = table.pivot("metric", over)
-        few = len({*map(str, self.cells("metric"))}) <= _MAX_METRICS
-        return wide if few and wide.align[0] == "l" else table
+        table = self.with_ranges(interval=False).brief
+        metrics = {str(cell) for cell in self.cells("metric")} if self.over_metrics else set()
+        # Without keys no column would name the rows.
+        if self.over_metrics and table.keys and len(metrics) <= _MAX_METRICS:
+            return table.pivot("metric", self.over_metrics)
+        return table
 
     def pivot(self, over: str, value: str) -> Table:
-        """Return the table with a column of values for each word in the column ``over``."""
-        keys = [name for name, side in zip(self.columns, self.align, strict=True) if side == "l"]
-        keys.remove(over)
-        names = dict.fromkeys(map(str, self.cells(over)))
-        found: dict[tuple[Cell, ...], dict[str, Cell]] = {}
+        """Return the table with a column of values for each word in the column ``over``.
+
+        >>> rows = (("A", "HR@10", "0.3"), ("A", "AUC", "0.9"), ("B", "HR@10", "0.2"))
+        >>> table = Table(("model", "metric", "value"), rows, keys=("model",))
+        >>> table.pivot("metric", "value").columns
+        ('model', 'HR@10', 'AUC')
+        >>> [[str(cell) for cell in row] for row in table.pivot("metric", "value").rows]
+        [['A', '0.3', '0.9'], ['B', '0.2', '–']]
+        """
+        names = [name for name in self.columns if name in ("metric", *self.keys) and name != over]
+        words = dict.fromkeys(str(cell) for cell in self.cells(over))
+        values_of: dict[tuple[Cell, ...], dict[str, Cell]] = {}
         for row in self.rows:
             cells = dict(zip(self.columns, row, strict=True))
-            key = tuple(cells[name] for name in keys)
-            found.setdefault(key, {})[str(cells[over])] = cells[value]
-        rows = (
-            (*key, *(held.get(name, Number(DASH)) for name in names)) for key, held in found.items()
+            key = tuple(cells[name] for name in names)
+            values_of.setdefault(key, {})[str(cells[over])] = cells[value]
+        rows = tuple(
+            (*key, *(values.get(word, Number(DASH)) for word in words))
+            for key, values in values_of.items()
         )
-        return replace(self, columns=(*keys, *names), rows=tuple(rows))
+        return replace(self, columns=(*names, *words), rows=rows)
 
     def cells(self, column: str) -> list[Cell]:
-        """Return what stands in a column."""
+        """Return the cells of a column."""
         index = self.columns.index(column)
         return [row[index] for row in self.rows]
 
@@ -152,29 +190,51 @@ class Table:
         return tuple("r" if isinstance(cell, Number) else "l" for cell in first)
 
 
-def digits(value: float, scale: float, sign: str = "") -> str:
-    """Return a value with the digits that numbers of this scale need: four decimals, or more."""
+def _is_bold(cell: Cell) -> bool:
+    return isinstance(cell, Number) and cell.bold
+
+
+def digits(value: float, scale: float, *, sign: str = "") -> str:
+    """Return a value with the digits that numbers of this scale need.
+
+    >>> digits(0.25, scale=0.3), digits(0.00012345, scale=0.0002), digits(0.1, scale=0.1, sign="+")
+    ('0.2500', '0.000123', '+0.1000')
+    """
     return f"{value:{sign}.3g}" if 1e-6 < abs(scale) < 1e-3 else f"{value:{sign}.4f}"
 
 
 def number(
     value: float,
     ends: Ends | None = None,
+    *,
     wider: Ends | None = None,
     word: str = "",
-    *,
     bold: bool = False,
 ) -> Number:
-    """Return a metric with its interval; a dash stands for no value."""
+    """Return a metric with its interval; a dash stands for no value.
+
+    >>> number(0.25, (0.2, 0.3), wider=(0.1, 0.4)).behind
+    ' [0.2000, 0.3000]'
+    """
     if ends is not None and math.isnan(ends[0]):
-        ends, wider, word = None, None, "nothing varies"
-    shown = math.isfinite(value)
-    text = digits(value, value) if shown else DASH
-    return Number(text, value if shown else None, ends, wider, word, bold)
+        return number(value, word="nothing varies", bold=bold)
+    is_known = math.isfinite(value)
+    return Number(
+        text=digits(value, value) if is_known else DASH,
+        value=value if is_known else None,
+        ends=ends,
+        wider=wider,
+        word=word,
+        bold=bold,
+    )
 
 
 def probability(value: float | None) -> Number:
-    """Return a probability in per cent, or nothing where it is withheld."""
+    """Return a probability in per cent, or an empty cell if it is not known.
+
+    >>> [str(probability(value)) for value in (0.25, 0.999, None)]
+    ['25 %', '>99 %', '']
+    """
     if value is None:
         return Number("")
     if not 0.005 <= value <= 0.995:

@@ -1,9 +1,10 @@
 """`compare`: which model is truly better, how certain that is, and when the data cannot decide.
 
-The difference of two models in a sample has two errors. One is sampling error: other users, other
-sampled items. It shrinks with more users, and more so if both models have the same users. The other
-is what a sample cannot see: the top ranks of the two models may be distributed differently. One
-distribution, the joint posterior of all models, has both, and every number here follows from it.
+The difference of two models in a sample has two errors. One is sampling error: other users and
+other sampled items would give another difference. It shrinks with more users, and it is smaller if
+both models have the same users. The other error is what a sample cannot see: the top ranks of the
+two models may be distributed differently. The joint posterior of all models holds both errors, and
+every number here is read from it.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ from unsample.tables import MODEL, Read, is_table
 from unsample.uncertainty import DEFAULT_LEVEL, Uncertain, two_sided
 
 #: More models than this have too many pairs to compute or to read.
-_MOST_MODELS = 100
-#: Largest catalogues of models within this factor may be one, of which some users are left out.
+_MAX_MODELS = 100
+#: If the largest catalogues of two models differ by less than this factor, they may be the same: a
+#: model may lack the user with the largest one.
 _ONE_CATALOGUE = 1.0 + 1.0 / SIZE_STEPS
 
 
@@ -105,36 +107,59 @@ def compare(
     Parameters
     ----------
     models
-        A mapping from each model's name to its ranks in any form that `unsample.estimate` takes.
-        Or, for all of them, to the result of `unsample.evaluate` (guided results with the same
-        ``rng`` drew the same users first) or of `unsample.published`; ``metrics`` are then those of
-        that call. `RankCounts` cannot be paired, `ModelCounts` of all models can. Or one table of
-        all models, with a column that names them; or a list of files, which are then named by
-        their names without endings. A list of any of these for a name, files too, or a column
-        ``run``, holds several runs of a model (training seeds). Which *model* is better is then the
-        question, and the spread of the runs is a part of every error. At most 100 models.
+        At least two models, and at most 100, in one of these forms:
+
+        * a dict that gives each model's name its ranks, in any form that `unsample.estimate` takes.
+          (`RankCounts` do not know users, so their models cannot be paired. `ModelCounts` of all
+          models can.)
+        * a dict that gives each name the result of `unsample.evaluate` or of `unsample.published`.
+          ``metrics`` are then the metrics of these results. (Guided results with the same ``rng``
+          drew the same users first.)
+        * one table of all models, with a column that names them;
+        * a list of files. A file's name without its ending is the name of its model.
+
+        A model may have several runs (training seeds): give its name a list of ranks, files or
+        results, or give a table a column ``run``. The question is then which *model* is better, and
+        the spread of the runs is a part of every error.
     items, sampled, protocol, metrics, prior, negatives, read
-        As in `unsample.estimate`, the same for all models. If the models share the same negatives,
-        and it is known which item beats which target, the differences are more precise.
+        As in `unsample.estimate`, the same for all models. Differences are more precise if the
+        models share the same negatives and it is known which item beats which target.
     users
         The user of each rank: one sequence for all models, or one for each name. Models are paired
-        by the users that they have in common, in any order; without users, by their position.
-        ``matched`` of the result says which.
+        by the users that they have in common, in any order. Without users, they are paired by their
+        position. The attribute ``matched`` of the result says how they were paired.
     by
         The column that names the model, if there is one table; by default ``"model"``.
     level
         The probability that all verdicts on a metric are right (Holm's correction for the pairs),
         and the level of the intervals.
     across
-        The column that names the data set of each row, in a table; or what to call the names of a
-        dict that holds, for each data set, what else would be ``models``. Each data set is compared
-        by itself, and models by their means over data sets. Catalogues, designs and users may
-        differ. The result is an `Across`.
+        The column of a table that names the data set of each row. Or, for a dict
+        ``{data set: models}``, the label of its keys. Each data set is compared by itself, and the
+        models also by their means over data sets. Catalogues, designs and users may differ.
+
+    Returns
+    -------
+    Comparison
+        The standings, all differences and the verdicts; with ``across`` an `Across`.
+
+    Raises
+    ------
+    DesignError
+        If the models were ranked in different catalogues or by different protocols.
+    MetricError
+        If a metric falls as a model improves, as mean ranks do.
+    InputError
+        If there are too few or too many models, or an argument does not go with their form.
 
     >>> users = range(300)
     >>> ranks = {"A": [1 + u**3 // 300_000 for u in users], "B": [1 + u**2 // 1_000 for u in users]}
-    >>> compare(ranks, items=3706, sampled=99, metrics="Recall@50").winner("Recall@50")
+    >>> result = compare(ranks, items=3706, sampled=99, metrics="Recall@50")
+    >>> result.winner("Recall@50")
     'A'
+    >>> difference = result.difference("A", "B", "Recall@50")
+    >>> round(difference.value, 1), [round(end, 1) for end in difference.interval(0.95)]
+    (0.1, [0.1, 0.2])
     """
     two_sided(level)
     inputs = Inputs.of(
@@ -145,17 +170,18 @@ def compare(
         protocol=protocol,
         read=read,
     )
-    how = _How(metrics, protocol, as_prior(prior), level)
+    settings = _Settings(metrics, protocol, prior=as_prior(prior), level=level)
     result: Comparison | Across
     if across is None:
-        result = _compared(*split_runs(_named(models, by, inputs)), inputs, how)
+        sources, runs = split_runs(_by_model(models, by, inputs=inputs))
+        result = _compared(sources, runs, inputs=inputs, settings=settings)
     else:
-        result = _compared_on_each(models, across, by, inputs, how)
+        result = _compared_on_each(models, across, by=by, inputs=inputs, settings=settings)
     warn_of(result.notes)
     return result
 
 
-class _How(NamedTuple):
+class _Settings(NamedTuple):
     """How models are compared, on every data set."""
 
     metrics: str | Metric | Iterable[str | Metric] | None
@@ -165,99 +191,125 @@ class _How(NamedTuple):
 
 
 def _compared_on_each(
-    models: Any, across: str, by: str | None, inputs: Inputs, how: _How
+    models: Any, across: str, *, by: str | None, inputs: Inputs, settings: _Settings
 ) -> Across:
     """Return the comparison on each data set, and by the means over them."""
     if not isinstance(across, str):
         raise InputError(f"across must be the name of a column, got {across!r}")
-    held = inputs.sources(models) or inputs.data_sets(models, across, by or MODEL)
-    found: dict[str, Comparison] = {}
+    data_sets = inputs.sources(models) or inputs.data_sets(models, across, by=by or MODEL)
+    comparisons: dict[str, Comparison] = {}
     alone: dict[str, str] = {}
-    for name, each in held.items():
+    for name, models_here in data_sets.items():
         try:
-            sources, runs = split_runs(_named(each, by, inputs))
+            sources, runs = split_runs(_by_model(models_here, by, inputs=inputs))
             if len(runs) == 1:
-                alone[name] = next(iter(runs))
+                (alone[name],) = runs
             else:
-                found[name] = _compared(sources, runs, inputs, how)
+                comparisons[name] = _compared(sources, runs, inputs=inputs, settings=settings)
         except UnsampleError as problem:
             problem.args = (f"{name}: {problem}",)
             raise
-    return averaged_over(across, found, alone)
+    return averaged_over(across, comparisons, alone=alone)
 
 
-def _named(models: Any, by: str | None, inputs: Inputs) -> Mapping[str, Any]:
-    """Return what is given for each model; of a table, the counts of all models."""
+def _by_model(models: Any, by: str | None, *, inputs: Inputs) -> Mapping[str, Any]:
+    """Return the source of each model, or of each list of its runs.
+
+    One table of all models becomes the counts of all models.
+    """
     if isinstance(models, ModelCounts):
         for name, counts in models.items():
             inputs.check_agrees(f"the counts of {name}", counts)
         return models
-    several: Mapping[str, Any] | None = inputs.sources(models)
-    if by is None and isinstance(models, list | tuple) and len(models) > 1 and is_table(models):
-        several = named_by_stem(models)
-    if several is None and is_table(models):
-        several = inputs.models(models, by or MODEL)
-    if several is None:
+    sources: Mapping[str, Any] | None = inputs.sources(models)
+    several_files = isinstance(models, list | tuple) and len(models) > 1 and is_table(models)
+    if several_files and by is None:
+        sources = named_by_stem(models)
+    if sources is None and is_table(models):
+        sources = inputs.models(models, by or MODEL)
+    if sources is None:
         raise InputError(
             "models must be a dict of names and their ranks, a table with a column that names "
             f"them, or their files, got {type(models).__name__}"
         )
-    return several
+    return sources
 
 
 @one_thread()
-def _compared(sources: Mapping[str, Any], runs: Runs, inputs: Inputs, how: _How) -> Comparison:
+def _compared(
+    sources: Mapping[str, Any], runs: Runs, *, inputs: Inputs, settings: _Settings
+) -> Comparison:
     """Return the comparison on one data set."""
-    if not 2 <= len(runs) <= _MOST_MODELS:
-        got = f"{len(runs)}" if len(runs) > 1 else f"{len(sources)} of {next(iter(runs))} alone"
-        raise InputError(f"models must be at least two and at most {_MOST_MODELS}, got {got}")
+    _check_number(sources, runs)
     models = Models.of(sources, inputs)
-    _check_alike(models, how.protocol)
-    wanted = _wanted(how.metrics, models)
-    of_runs = {name: _estimated(name, models, wanted, inputs, how) for name in models.counts}
-    redrawn = partial(distributions_of, wanted, models, of_runs, runs)
-    distributions = redrawn()
-
-    def own(name: str, metric: str) -> Uncertain | None:
-        joint = distributions[metric]
-        known = isinstance(joint, ModelDraws) and name in joint.names
-        return joint.own(name) if known else None  # type: ignore[union-attr]
-
-    estimates = {
-        name: mean_of_runs(name, [of_runs[run] for run in held], own) for name, held in runs.items()
+    _check_alike(models, settings.protocol)
+    metrics = _metrics_of(settings.metrics, models)
+    of_runs = {
+        name: _estimated(name, models, metrics=metrics, settings=settings) for name in models.counts
     }
-    notes = [*on_runs(runs), *(note for each in of_runs.values() for note in each.notes)]
+    redrawn = partial(distributions_of, metrics, models, estimates=of_runs, runs=runs)
+    distributions = redrawn()
+    estimates = {
+        name: mean_of_runs(
+            [of_runs[run] for run in names_of_runs],
+            metric_of=partial(_own_metric, distributions, name),
+        )
+        for name, names_of_runs in runs.items()
+    }
+    differences: list[Difference] = []
+    standings: list[Standing] = []
+    for metric in metrics:
+        distribution = distributions[metric.name]
+        entries = {name: result[metric] for name, result in estimates.items()}
+        pairs = [
+            (a, b, difference_of(distribution, entries, a=a, b=b))
+            for a, b in itertools.combinations(runs, 2)
+        ]
+        differences += verdicts(metric.name, pairs, level=settings.level)
+        standings += _standings(metric, distribution, entries=entries, level=settings.level)
+    return Comparison(
+        metrics=metrics,
+        estimates=estimates,
+        standings=tuple(standings),
+        differences=tuple(differences),
+        matched=models.matched,
+        level=settings.level,
+        redrawn=redrawn,
+        notes=_notes(models, runs, estimates=of_runs),
+        runs={name: len(names_of_runs) for name, names_of_runs in runs.items()},
+    )
+
+
+def _check_number(sources: Mapping[str, Any], runs: Runs) -> None:
+    """Refuse a single model, and more models than can be compared."""
+    if 2 <= len(runs) <= _MAX_MODELS:
+        return
+    got = f"{len(runs)}" if len(runs) > 1 else f"{len(sources)} of {next(iter(runs))} alone"
+    raise InputError(f"models must be at least two and at most {_MAX_MODELS}, got {got}")
+
+
+def _notes(models: Models, runs: Runs, *, estimates: Mapping[str, Estimates]) -> tuple[Note, ...]:
+    """Return the notes of a comparison, each once."""
+    notes = [*on_runs(runs), *(note for result in estimates.values() for note in result.notes)]
     if models.unmatched:
         text = (
             f"the models' users do not match one by one ({models.unmatched}): those without a "
             "match are compared unpaired"
         )
         notes.append(Note("unpaired", text))
-    differences, standings = list[Difference](), list[Standing]()
-    for metric in wanted:
-        distribution, entries = (
-            distributions[metric.name],
-            {name: each[metric] for name, each in estimates.items()},
-        )
-        pairs = itertools.combinations(runs, 2)
-        found = [(a, b, difference_of(distribution, entries, a, b)) for a, b in pairs]
-        differences += verdicts(metric.name, found, level=how.level)
-        standings += _standings(metric, distribution, entries, level=how.level)
-    return Comparison(
-        metrics=wanted,
-        estimates=estimates,
-        standings=tuple(standings),
-        differences=tuple(differences),
-        matched=models.matched,
-        level=how.level,
-        redrawn=redrawn,
-        notes=tuple(dict.fromkeys(notes)),
-        runs={name: len(each) for name, each in runs.items()},
-    )
+    return tuple(dict.fromkeys(notes))
+
+
+def _own_metric(distributions: Mapping[str, Joint], model: str, metric: str) -> Uncertain | None:
+    """Return the metric of a model by its draws; None where it has none."""
+    joint = distributions[metric]
+    if isinstance(joint, ModelDraws) and model in joint.names:
+        return joint.own(model)
+    return None
 
 
 def _estimated(
-    name: str, models: Models, metrics: tuple[Metric, ...], inputs: Inputs, how: _How
+    name: str, models: Models, *, metrics: tuple[Metric, ...], settings: _Settings
 ) -> Estimates:
     """Return the estimates of one model, or of one run."""
     made = models.made.get(name)
@@ -265,13 +317,17 @@ def _estimated(
         return estimate_counts(
             models.counts[name],
             metrics=metrics,
-            protocol=how.protocol,
-            prior=how.prior,
-            level=how.level,
+            protocol=settings.protocol,
+            prior=settings.prior,
+            level=settings.level,
             filtered=models.filtered,
         )
-    there, several = made.metrics, made.counts.several
-    missing = [each.name for each in metrics if not find_metric(each, there, several=several)]
+    several = made.counts.several
+    missing = [
+        metric.name
+        for metric in metrics
+        if find_metric(metric, made.metrics, several=several) is None
+    ]
     if missing:
         how_to = "call published" if is_published(made) else "evaluate it"
         raise InputError(
@@ -282,7 +338,7 @@ def _estimated(
 
 
 def _standings(
-    metric: Metric, distribution: Joint, entries: Mapping[str, Estimate], *, level: float
+    metric: Metric, distribution: Joint, *, entries: Mapping[str, Estimate], level: float
 ) -> list[Standing]:
     """Return the models, highest estimate first."""
     # Nobody can be called the best of all where some are known by bounds alone.
@@ -317,15 +373,19 @@ def comparable(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, 
     return wanted
 
 
-def _wanted(
+def _metrics_of(
     metrics: str | Metric | Iterable[str | Metric] | None, models: Models
 ) -> tuple[Metric, ...]:
-    """Return the metrics asked for; by default, those that results have or ranks can give."""
-    if metrics is None and models.made:
-        return comparable(next(iter(models.made.values())).metrics)
+    """Return the metrics to compare by.
+
+    By default they are the metrics of the first result, or the usual ones that the ranks of every
+    model can give.
+    """
     if metrics is not None:
         return comparable(metrics)
-    # The usual metrics that the data of every model can give.
+    if models.made:
+        first = next(iter(models.made.values()))
+        return comparable(first.metrics)
     possible = [usual_metrics(counts) for counts in models.counts.values()]
     return comparable(min(possible, key=len))
 
@@ -333,23 +393,24 @@ def _wanted(
 def _check_alike(models: Models, protocol: str | None) -> None:
     """Refuse models whose metrics mean different things."""
     sizes = {name: counts.catalogues[1] for name, counts in models.counts.items()}
-    # A model may lack the user whose catalogue is the largest.
     if max(sizes.values()) > min(sizes.values()) * _ONE_CATALOGUE:
         listed = listed_briefly([f"{name} {size:,}" for name, size in sizes.items()])
         raise DesignError(
             f"models must be ranked in one catalogue to be compared, got {listed}; metrics@K of "
             "different catalogues mean different things"
         )
-    said = {name: made.protocol for name, made in models.made.items()}
-    if len({*said.values()}) > 1:
-        listed = listed_briefly([f"{name} {each or 'not stated'}" for name, each in said.items()])
+    protocols = {name: result.protocol for name, result in models.made.items()}
+    if not protocols:
+        return
+    if len({*protocols.values()}) > 1:
+        stated = [f"{name} {known or 'not stated'}" for name, known in protocols.items()]
         raise DesignError(
-            f"models must have the same protocol to be compared, got {listed}; seen items above a "
-            "target lower its metric"
+            "models must have the same protocol to be compared, got "
+            f"{listed_briefly(stated)}; seen items above a target lower its metric"
         )
-    if said and protocol not in {None, *said.values()}:
-        (held,) = {*said.values()}
+    (of_results,) = {*protocols.values()}
+    if protocol not in (None, of_results):
         raise InputError(
-            f"protocol must be {held or 'left out'} as in the results to be compared, got "
+            f"protocol must be {of_results or 'left out'} as in the results to be compared, got "
             f"{protocol!r}; leave it out, and say it where the results are made"
         )

@@ -1,8 +1,9 @@
 """`Across`: models compared on several data sets, by the mean of a metric over them.
 
-The mean on *these data sets* errs as each data set does, and more: what the prior leaves open of a
-model is partly the same everywhere. On *data sets like these* the spread between data sets counts
-too, as that of runs does: with as many degrees of freedom as there are data sets, less one.
+The mean on *these data sets* has the errors of its data sets. They do not cancel as independent
+errors would: a part of what the prior leaves open of a model is the same on all data sets. The mean
+on *data sets like these* varies with the choice of data sets too. Their spread counts as the spread
+of runs does: k data sets give it k - 1 degrees of freedom.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -35,19 +36,30 @@ from unsample.questions.estimate.result import BOUNDS
 from unsample.report import Note, Result
 from unsample.uncertainty import FromDraws
 
-#: Numbers of the spread of data sets, beside those of the posterior.
+#: The stream of fixed random numbers for the spread of data sets; the posterior has others.
 _DATA_SETS = 5
-#: The share of the prior's variance that errors have in common over data sets, by kind: those of
-#: a model, and of the difference of two (``benchmarks/calibration.py``; families and kinds of
-#: models left out). Too few families are graphs: theirs is the largest of the others.
+
+
+class InCommon(NamedTuple):
+    """The share of the prior's variance that the errors on different data sets have in common."""
+
+    #: Of the error of a model.
+    of_model: float
+    #: Of the error of the difference of two models.
+    of_difference: float
+
+
+#: The shares by kind, from ``benchmarks/calibration.py`` with families of data sets and kinds of
+#: models left out. There are too few graphs to tell: they have the largest shares of the others.
 IN_COMMON = {
-    "unseen": (0.10, 0.31),
-    "all": (0.34, 0.51),
-    "repeats": (0.19, 0.13),
-    "graph": (0.34, 0.51),
+    "unseen": InCommon(of_model=0.10, of_difference=0.31),
+    "all": InCommon(of_model=0.34, of_difference=0.51),
+    "repeats": InCommon(of_model=0.19, of_difference=0.13),
+    "graph": InCommon(of_model=0.34, of_difference=0.51),
 }
-#: Which data sets a mean is meant for.
-THESE, LIKE = "these data sets", "data sets like these"
+#: The two groups of data sets that a mean can be for.
+THESE = "these data sets"
+LIKE = "data sets like these"
 
 
 @dataclass(frozen=True)
@@ -59,12 +71,12 @@ class MeanStanding:
     value: float
     low: float
     high: float
-    #: The ends for data sets like these.
+    #: The ends of the interval for data sets like these.
     like_low: float
     like_high: float
-    #: The probability of the highest mean on these data sets.
+    #: The probability that the model has the highest mean on these data sets.
     probability: float
-    #: On how many of the data sets the model is the best, to be expected.
+    #: The expected number of data sets on which the model is the best.
     best_on: float
     #: The mean place among the models, and its interval for data sets like these.
     place: float
@@ -74,7 +86,22 @@ class MeanStanding:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Across(Result):
-    """Models compared on several data sets: each by itself, and by the mean over all of them."""
+    """Models compared on several data sets: on each alone, and by their means over all of them.
+
+    Methods that ask about means take ``like``: True (the default) asks about data sets like these,
+    False about these data sets alone.
+
+    >>> import unsample
+    >>> users = range(300)
+    >>> ranks = {"A": [1 + u**3 // 300_000 for u in users], "B": [1 + u**2 // 1_000 for u in users]}
+    >>> data_sets = {"books": ranks, "films": {name: ranks[name][::2] for name in ranks}}
+    >>> result = unsample.compare(
+    ...     data_sets, across="dataset", items=3706, sampled=99, metrics="Recall@100"
+    ... )
+    >>> difference = result.difference("A", "B", "Recall@100", like=False)
+    >>> round(difference.value, 1), difference.winner
+    (0.1, 'A')
+    """
 
     shown_by: ClassVar[str] = "unsample.questions.compare.view:view_of_means"
 
@@ -82,7 +109,7 @@ class Across(Result):
     across: str
     metrics: tuple[Metric, ...]
     comparisons: Mapping[str, Comparison]
-    #: The data sets that means are over: where every model is, and none by its bounds alone.
+    #: The data sets that means are over: every model is there, and none is known by bounds alone.
     whole: tuple[str, ...]
     standings: tuple[MeanStanding, ...]
     #: Differences of means on these data sets, and on data sets like these.
@@ -90,54 +117,75 @@ class Across(Result):
     like: tuple[Difference, ...]
     level: float
     notes: tuple[Note, ...] = ()
-    #: Whether models passed, if that was asked for (``--fail-if-worse``).
+    #: The verdict of the gate, if one was asked for (``--fail-if-worse``).
     gated: Gate | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
         """Return the models in the order in which they come."""
-        names = (name for each in self.comparisons.values() for name in each.models)
-        return tuple(dict.fromkeys(names))
+        return _models_of(self.comparisons)
 
     def difference(self, a: str, b: str, metric: str | Metric, *, like: bool = True) -> Difference:
-        """Return the difference of two means, on data sets like these or on these."""
-        check_flag("like", like)
+        """Return the difference of two means, ``a`` minus ``b``.
+
+        Parameters
+        ----------
+        a, b
+            The names of two models.
+        metric
+            One of the metrics that were asked for.
+        like
+            Whether the difference is for data sets like these, or for these alone.
+
+        Raises
+        ------
+        KeyError
+            If there is no such metric or model.
+        """
         name = name_of(metric, self.metrics)
-        return find_difference(self.like if like else self.differences, a, b, metric=name)
+        return find_difference(self._differences(like=like), a, b, metric=name)
 
     def winner(self, metric: str | Metric, *, like: bool = True) -> str | None:
-        """Return the model whose mean is surely the highest, or None."""
-        check_flag("like", like)
+        """Return the model whose mean is significantly the highest, or None if there is none."""
         name = name_of(metric, self.metrics)
-        pairs = self.like if like else self.differences
-        return winner_of(pairs, name, models=len(self.models))
+        return winner_of(self._differences(like=like), name, models=len(self.models))
 
     def places(self, metric: str | Metric, *, like: bool = True) -> dict[str, tuple[int, int]]:
-        """Return the first and the last place that each model's mean may have, all together."""
+        """Return the first and the last place that each model's mean may have.
+
+        The places of all models are right together with the probability ``level``.
+        """
+        name = name_of(metric, self.metrics)
+        return places_of(self._differences(like=like), self.models, metric=name)
+
+    def _differences(self, *, like: bool) -> tuple[Difference, ...]:
+        """Return the differences of means on data sets like these, or on these."""
         check_flag("like", like)
-        pairs = self.like if like else self.differences
-        return places_of(pairs, self.models, metric=name_of(metric, self.metrics))
+        return self.like if like else self.differences
 
     def sentences(self) -> tuple[str, ...]:
-        """Return the verdict on each metric as a sentence for a paper, and the gate's."""
-        gated = () if self.gated is None else (str(self.gated),)
-        return *(self._sentence(metric.name) for metric in self.metrics), *gated
+        """Return one sentence for a paper on each metric, and then the verdict of the gate."""
+        verdicts = [self._sentence(metric.name) for metric in self.metrics]
+        if self.gated is not None:
+            verdicts.append(str(self.gated))
+        return tuple(verdicts)
 
     def _sentence(self, metric: str) -> str:
-        here, like = self.winner(metric, like=False), self.winner(metric)
-        count, sure = len(self.whole), f"{100 * self.level:g} %, corrected for all pairs"
-        if like is not None:
-            return f"{like} has the highest mean {metric} on {LIKE} ({sure})."
-        if here is not None:
+        """Return who has the highest mean: on data sets like these, only on these, or nobody."""
+        certainty = f"{100 * self.level:g} %, corrected for all pairs"
+        winner_on_like = self.winner(metric)
+        if winner_on_like is not None:
+            return f"{winner_on_like} has the highest mean {metric} on {LIKE} ({certainty})."
+        these = f"these {len(self.whole)} data sets"
+        winner_on_these = self.winner(metric, like=False)
+        if winner_on_these is not None:
             return (
-                f"{here} has the highest mean {metric} on these {count} data sets ({sure}); for "
+                f"{winner_on_these} has the highest mean {metric} on {these} ({certainty}); for "
                 f"{LIKE} that cannot be told."
             )
         ranked = [row.model for row in self.standings if row.metric == metric]
         places = self.places(metric, like=False)
-        return tied_sentence(
-            ranked, places, of=f"mean {metric} on these {count} data sets", sure=sure
-        )
+        return tied_sentence(ranked, places, of=f"mean {metric} on {these}", sure=certainty)
 
     def gate(
         self,
@@ -148,53 +196,86 @@ class Across(Result):
         each: bool = False,
         fail_if_unknown: bool = False,
     ) -> Gate:
-        """Return whether a model's mean on these data sets is worse than the ``baseline``'s.
+        """Return whether a model is worse than the ``baseline`` on these data sets.
 
-        With ``each``, it fails where a model is worse on any one of the data sets. Where the
-        baseline or a model is missing there, that is unknown.
+        Parameters
+        ----------
+        metric
+            One of the metrics that were asked for.
+        baseline
+            The model that the others are compared with.
+        margin
+            How much worse a model may be, as a share of the baseline's estimate: 0.01 is 1 %.
+        each
+            False compares the means over these data sets. True compares each data set by itself:
+            the gate fails if a model is worse on any of them. Where the baseline or a model is
+            missing, the verdict is ``"unknown"``.
+        fail_if_unknown
+            Whether the gate also fails where the data cannot tell.
+
+        Raises
+        ------
+        InputError
+            If there is no such baseline, or the margin is no share.
         """
         check_flag("each", each)
         check_choice("baseline", baseline, self.models)
         share = as_margin(margin)
         others = [model for model in self.models if model != baseline]
-        if not each:
-            name = name_of(metric, self.metrics)
-            of_metric = (row for row in self.standings if row.metric == name)
-            value = next(row.value for row in of_metric if row.model == baseline)
-            pairs = {
-                model: self.difference(model, baseline, metric, like=False) for model in others
-            }
+        if each:
+            pairs, values, missing = self._pairs_on_each(metric, baseline, others=others)
             return Gate.of(
-                pairs, value, margin=share, level=self.level, fail_if_unknown=fail_if_unknown
+                pairs,
+                values,
+                margin=share,
+                level=self.level,
+                missing=missing,
+                fail_if_unknown=fail_if_unknown,
             )
-        pairs, values, missing = {}, {}, []
+        name = name_of(metric, self.metrics)
+        means = {row.model: row.value for row in self.standings if row.metric == name}
+        return Gate.of(
+            {model: self.difference(model, baseline, metric, like=False) for model in others},
+            means[baseline],
+            margin=share,
+            level=self.level,
+            fail_if_unknown=fail_if_unknown,
+        )
+
+    def _pairs_on_each(
+        self, metric: str | Metric, baseline: str, *, others: Sequence[str]
+    ) -> tuple[dict[str, Difference], dict[str, float], list[str]]:
+        """Return differences from the baseline on each data set, and the baseline's values there.
+
+        They are named ``model on data set``; the last list names what was not compared.
+        """
+        pairs: dict[str, Difference] = {}
+        values: dict[str, float] = {}
+        missing: list[str] = []
         for data_set, comparison in self.comparisons.items():
             for model in others:
                 key = f"{model} on {data_set}"
-                if not {model, baseline} <= {*comparison.models}:
+                if model not in comparison.models or baseline not in comparison.models:
                     missing.append(key)
                     continue
                 pairs[key] = comparison.difference(model, baseline, metric)
                 values[key] = comparison.estimates[baseline][metric].value
-        return Gate.of(
-            pairs,
-            values,
-            margin=share,
-            level=self.level,
-            missing=missing,
-            fail_if_unknown=fail_if_unknown,
-        )
+        return pairs, values, missing
 
     @property
     def cells(self) -> list[dict[str, Any]]:
         """Return the estimate of each model on each data set."""
-        found = [(name, row) for name, each in self.comparisons.items() for row in each.standings]
-        return [{self.across: name, **vars(row)} for name, row in found]
+        return [
+            {self.across: data_set, **vars(standing)}
+            for data_set, comparison in self.comparisons.items()
+            for standing in comparison.standings
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each difference, on these data sets and on data sets like these."""
-        both = ((THESE, self.differences), (LIKE, self.like))
-        return [{"on": name, **pair.to_dict()} for name, pairs in both for pair in pairs]
+        on_these = [{"on": THESE, **pair.to_dict()} for pair in self.differences]
+        on_like = [{"on": LIKE, **pair.to_dict()} for pair in self.like]
+        return on_these + on_like
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
@@ -212,100 +293,154 @@ class Across(Result):
         } | ({} if self.gated is None else {"gate": self.gated.to_dict()})
 
 
+def _models_of(comparisons: Mapping[str, Comparison]) -> tuple[str, ...]:
+    """Return all models of several comparisons, in the order in which they come."""
+    names = (name for comparison in comparisons.values() for name in comparison.models)
+    return tuple(dict.fromkeys(names))
+
+
 def averaged_over(
     across: str, comparisons: Mapping[str, Comparison], alone: Mapping[str, str]
 ) -> Across:
-    """Return comparisons on several data sets, and means over those that know all models.
+    """Return comparisons on several data sets, and means over the data sets with all models.
 
-    ``alone`` names the only model of data sets on which nothing can be compared.
+    Parameters
+    ----------
+    across
+        What data sets are called.
+    comparisons
+        The comparison on each data set.
+    alone
+        The only model of each data set on which nothing can be compared.
+
+    Raises
+    ------
+    InputError
+        If fewer than two data sets have all models.
     """
-    models = tuple(dict.fromkeys(name for each in comparisons.values() for name in each.models))
-    said: dict[Note, list[str]] = {}
-    left_out = {name: f"there is no model but {model}" for name, model in alone.items()}
-    for name, each in comparisons.items():
-        for note in each.notes:
-            said.setdefault(note, []).append(name)
-        missing = [model for model in models if model not in each.models]
-        bounds = sorted({row.model for row in each.standings if row.source == BOUNDS})
-        if missing:
-            left_out[name] = f"there is no {listed_briefly(missing)}"
-        elif bounds:
-            left_out[name] = f"{listed_briefly(bounds)} known by bounds alone"
-    notes = [Note(note.name, f"{listed_briefly(on)}: {note.text}") for note, on in said.items()]
+    models = _models_of(comparisons)
+    left_out = _left_out(comparisons, models, alone=alone)
     gaps = [f"means leave out {name}: {why} there" for name, why in left_out.items()]
-    notes += [Note("left out", text) for text in gaps]
     whole = tuple(name for name in comparisons if name not in left_out)
     if len(whole) < 2:
-        raise InputError(
-            f"{across} must name at least two data sets with all models, got {len(whole)}"
-            + (f": {'; '.join(gaps)}; give what is missing, or leave out models" if gaps else "")
-        )
+        message = f"{across} must name at least two data sets with all models, got {len(whole)}"
+        if gaps:
+            message += f": {'; '.join(gaps)}; give what is missing, or leave out models"
+        raise InputError(message)
     first = next(iter(comparisons.values()))
-    means = _means_over([comparisons[name] for name in whole], first.metrics, models)
     level = first.level
+    means = _means_over([comparisons[name] for name in whole], first.metrics, models=models)
     return Across(
         across=across,
         metrics=first.metrics,
         comparisons=comparisons,
         whole=whole,
-        standings=tuple(row for each in means for row in each.standings(level)),
-        differences=tuple(pair for each in means for pair in each.differences(level, like=False)),
-        like=tuple(pair for each in means for pair in each.differences(level, like=True)),
+        standings=tuple(row for mean in means for row in mean.standings(level)),
+        differences=tuple(pair for mean in means for pair in mean.differences(level, like=False)),
+        like=tuple(pair for mean in means for pair in mean.differences(level, like=True)),
         level=level,
-        notes=tuple(notes),
+        notes=(*_notes_of(comparisons), *(Note("left out", text) for text in gaps)),
     )
 
 
-def _means_over(
-    comparisons: Sequence[Comparison], metrics: Sequence[Metric], names: tuple[str, ...]
-) -> list[MeansOverDataSets]:
-    """Return the means of each metric; what is a model's own errs alike on all data sets."""
-    kinds = {kind for each in comparisons for kind in _kinds_of(each)}
-    of_one, of_two = np.max([IN_COMMON[kind] for kind in kinds or {"all"}], axis=0).tolist()
-    drawn = [
-        each.redrawn(data_set=DataSet(number + 1, common=of_one, own=of_two))
-        for number, each in enumerate(comparisons)
+def _left_out(
+    comparisons: Mapping[str, Comparison], models: Sequence[str], *, alone: Mapping[str, str]
+) -> dict[str, str]:
+    """Return why means leave out a data set, for each that they leave out."""
+    reasons = {name: f"there is no model but {model}" for name, model in alone.items()}
+    for name, comparison in comparisons.items():
+        missing = [model for model in models if model not in comparison.models]
+        by_bounds = {row.model for row in comparison.standings if row.source == BOUNDS}
+        if missing:
+            reasons[name] = f"there is no {listed_briefly(missing)}"
+        elif by_bounds:
+            reasons[name] = f"{listed_briefly(sorted(by_bounds))} known by bounds alone"
+    return reasons
+
+
+def _notes_of(comparisons: Mapping[str, Comparison]) -> list[Note]:
+    """Return the notes of all data sets; an equal note of several names them all."""
+    data_sets_of: dict[Note, list[str]] = {}
+    for name, comparison in comparisons.items():
+        for note in comparison.notes:
+            data_sets_of.setdefault(note, []).append(name)
+    return [
+        Note(note.name, f"{listed_briefly(names)}: {note.text}")
+        for note, names in data_sets_of.items()
     ]
-    found = []
+
+
+def _means_over(
+    comparisons: Sequence[Comparison], metrics: Sequence[Metric], *, models: tuple[str, ...]
+) -> list[MeansOverDataSets]:
+    """Return the means of each metric over data sets whose errors have a part in common."""
+    kinds = {kind for comparison in comparisons for kind in _kinds_of(comparison)}
+    shares = np.array([IN_COMMON[kind] for kind in kinds or {"all"}])
+    of_model, of_difference = shares.max(axis=0).tolist()
+    # Number 0 is a data set alone, whose errors have nothing in common with those of others.
+    redrawn = [
+        comparison.redrawn(data_set=DataSet(number, common=of_model, own=of_difference))
+        for number, comparison in enumerate(comparisons, start=1)
+    ]
+    means = []
     for metric in metrics:
-        joints = [joint[metric.name] for joint in drawn]
-        known = [joint for joint in joints if isinstance(joint, ModelDraws)]
-        found.append(MeansOverDataSets.of(known, metric, names))
-    return found
+        joints = [distributions[metric.name] for distributions in redrawn]
+        drawn = [joint for joint in joints if isinstance(joint, ModelDraws)]
+        means.append(MeansOverDataSets.of(drawn, metric, names=models))
+    return means
 
 
 def _kinds_of(comparison: Comparison) -> set[str]:
     """Return the kinds of curves that the models of a comparison may have."""
-    entries = (entry for each in comparison.estimates.values() for entry in each.entries)
-    clouds = (entry.cloud for entry in entries if entry.cloud is not None)
+    entries = [entry for estimates in comparison.estimates.values() for entry in estimates.entries]
+    clouds = [entry.cloud for entry in entries if entry.cloud is not None]
     return {kind for cloud in clouds for kind in cloud.fitted.kinds}
 
 
 @dataclass(frozen=True, eq=False)
 class MeansOverDataSets:
-    """What the means of one metric over data sets may be.
+    """The means of one metric over data sets: estimates, and draws around them.
 
-    ``values`` (data sets x models) are the estimates. ``draws`` and ``plain`` (data sets x draws x
-    models) are those of comparisons, in which users count more, and of the models' own intervals.
+    Two models on two data sets, with nothing uncertain on each of them:
+
+    >>> from unsample.metrics import parse
+    >>> values = np.array([[0.30, 0.20], [0.50, 0.20]])
+    >>> draws = np.repeat(values[:, None], 1000, axis=1)
+    >>> means = MeansOverDataSets(
+    ...     parse("NDCG@10"), ("A", "B"), values=values, draws=draws, plain=draws
+    ... )
+    >>> these = means.difference("A", "B", like=False)          # the mean of 0.10 and 0.30
+    >>> round(these.value, 3), [round(end, 3) for end in these.interval(0.5)]
+    (0.2, [0.2, 0.2])
+
+    On data sets like these the spread counts, by a t distribution with one degree of freedom:
+
+    >>> like = means.difference("A", "B", like=True)
+    >>> round(like.value, 3), [round(end, 1) for end in like.interval(0.5)]
+    (0.2, [0.0, 0.4])
     """
 
     metric: Metric
     names: tuple[str, ...]
+    #: The estimates (data sets x models).
     values: FloatArray
+    #: Draws for comparisons, in which the error of users counts more (data sets x draws x models).
     draws: FloatArray
+    #: Draws for the models' own intervals, in the same shape.
     plain: FloatArray
 
     @classmethod
-    def of(cls, joints: Sequence[ModelDraws], metric: Metric, names: tuple[str, ...]) -> Self:
+    def of(cls, joints: Sequence[ModelDraws], metric: Metric, *, names: tuple[str, ...]) -> Self:
         """Return the means, given the draws of the models on each data set."""
+        # Data sets may list their models in different orders.
         columns = [[joint.names.index(name) for name in names] for joint in joints]
-        pairs = list(zip(joints, columns, strict=True))
+        in_order = list(zip(joints, columns, strict=True))
         return cls(
             metric=metric,
             names=names,
-            values=np.stack([joint.values[at] for joint, at in pairs]),
-            draws=np.stack([joint.draws[:, at] for joint, at in pairs]),
-            plain=np.stack([joint.plain[:, at] for joint, at in pairs]),
+            values=np.stack([joint.values[order] for joint, order in in_order]),
+            draws=np.stack([joint.draws[:, order] for joint, order in in_order]),
+            plain=np.stack([joint.plain[:, order] for joint, order in in_order]),
         )
 
     @property
@@ -315,28 +450,35 @@ class MeansOverDataSets:
 
     def own(self, name: str, *, like: bool) -> FromDraws:
         """Return the mean of a model, on these data sets or on data sets like these."""
-        at = self.names.index(name)
-        draws = self._mean(self.values[:, at], self.plain[:, :, at], like=like, caution=False)
-        value = float(self.values[:, at].mean())
-        return FromDraws(value, np.sort(draws), 0.0, self.maximum)
+        model = self.names.index(name)
+        values = self.values[:, model]
+        draws = self._mean(values, self.plain[:, :, model], like=like, caution=False)
+        return FromDraws(float(values.mean()), np.sort(draws), minimum=0.0, maximum=self.maximum)
 
     def difference(self, a: str, b: str, *, like: bool) -> FromDraws:
-        """Return the mean of a model less that of another."""
-        i, j = self.names.index(a), self.names.index(b)
-        values = self.values[:, i] - self.values[:, j]
-        apart = self.draws[:, :, i] - self.draws[:, :, j]
-        draws = self._mean(values, apart, like=like, caution=True)
-        return FromDraws(float(values.mean()), np.sort(draws), -self.maximum, self.maximum)
+        """Return the mean of model ``a`` less that of ``b``."""
+        first, second = self.names.index(a), self.names.index(b)
+        values = self.values[:, first] - self.values[:, second]
+        draws_on_each = self.draws[:, :, first] - self.draws[:, :, second]
+        draws = self._mean(values, draws_on_each, like=like, caution=True)
+        return FromDraws(
+            float(values.mean()), np.sort(draws), minimum=-self.maximum, maximum=self.maximum
+        )
 
     def _mean(
         self, values: FloatArray, draws: FloatArray, *, like: bool, caution: bool
     ) -> FloatArray:
-        """Return draws of the mean over data sets; on others like these their spread counts too."""
+        """Return draws of the mean over data sets of a number with one value on each of them.
+
+        ``values`` has its estimate on each data set, ``draws`` is data sets x draws. On data sets
+        like these (``like``) the spread between data sets widens the draws.
+        """
         mean = draws.mean(axis=0)
         if not like:
             return np.asarray(mean)
         normals = FixedNumbers(draws=len(mean)).normals(1, stream=_DATA_SETS)[:, 0]
-        return with_spread(mean, spread_of(values, draws.T), normals, caution=caution)
+        spread = spread_of(values, draws.T)
+        return with_spread(mean, spread, normals=normals, caution=caution)
 
     def differences(self, level: float, *, like: bool) -> list[Difference]:
         """Return the difference of each two means, and who wins."""
@@ -346,34 +488,42 @@ class MeansOverDataSets:
     def standings(self, level: float) -> list[MeanStanding]:
         """Return the models, the highest mean first."""
         difference = partial(self.difference, like=False)
-        best = best_of(self.names, self.draws.mean(axis=0), difference)
+        best = best_of(self.names, self.draws.mean(axis=0), difference=difference)
+        # In each draw of each data set the highest of the models has rank 1.
         ranks = 1.0 + np.argsort(np.argsort(-self.draws, axis=2), axis=2).astype(np.float64)
-        rows = []
-        for at, name in enumerate(self.names):
-            here, like = (self.own(name, like=each) for each in (False, True))
-            low, high = here.interval(level)
-            like_low, like_high = like.interval(level)
-            rank = self._mean_rank(ranks[:, :, at])
-            rank_low, rank_high = rank.interval(level)
-            row = MeanStanding(
-                metric=self.metric.name,
-                model=name,
-                value=here.value,
-                low=low,
-                high=high,
-                like_low=like_low,
-                like_high=like_high,
-                probability=best[name],
-                best_on=float((ranks[:, :, at] == 1.0).mean(axis=1).sum()),
-                place=rank.value,
-                place_low=rank_low,
-                place_high=rank_high,
-            )
-            rows.append(row)
+        rows = [
+            self._standing(name, level, ranks=ranks[:, :, model], probability=best[name])
+            for model, name in enumerate(self.names)
+        ]
         return sorted(rows, key=lambda row: -row.value)
+
+    def _standing(
+        self, name: str, level: float, *, ranks: FloatArray, probability: float
+    ) -> MeanStanding:
+        """Return a model's mean and mean rank; ``ranks`` (data sets x draws) are its own."""
+        on_these = self.own(name, like=False)
+        low, high = on_these.interval(level)
+        like_low, like_high = self.own(name, like=True).interval(level)
+        mean_rank = self._mean_rank(ranks)
+        rank_low, rank_high = mean_rank.interval(level)
+        return MeanStanding(
+            metric=self.metric.name,
+            model=name,
+            value=on_these.value,
+            low=low,
+            high=high,
+            like_low=like_low,
+            like_high=like_high,
+            probability=probability,
+            best_on=float((ranks == 1.0).mean(axis=1).sum()),
+            place=mean_rank.value,
+            place_low=rank_low,
+            place_high=rank_high,
+        )
 
     def _mean_rank(self, ranks: FloatArray) -> FromDraws:
         """Return the mean rank (data sets x draws) among the models, on data sets like these."""
         values = ranks.mean(axis=1)
         draws = self._mean(values, ranks, like=True, caution=False)
-        return FromDraws(float(values.mean()), np.sort(draws), 1.0, float(len(self.names)))
+        last = float(len(self.names))
+        return FromDraws(float(values.mean()), np.sort(draws), minimum=1.0, maximum=last)

@@ -1,4 +1,4 @@
-"""`Difference`: two models on one metric, who wins, and between which places each model lies."""
+"""`Difference`: two models on one metric; which one wins, and which places each model may have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ from unsample.uncertainty import DEFAULT_LEVEL, Uncertain, holm, strictest, two_
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of model ``a`` minus that of model ``b``."""
+    """One metric of model ``a`` minus the same metric of model ``b``.
+
+    >>> from unsample.uncertainty import MeanWithError
+    >>> (pair,) = verdicts("NDCG@10", [("A", "B", MeanWithError(0.03, error=0.01))], level=0.95)
+    >>> pair.winner, round(pair.low, 4), round(pair.high, 4), round(pair.probability, 4)
+    ('A', 0.0136, 0.0464, 0.9987)
+    >>> [round(end, 4) for end in pair.interval(0.95)]
+    [0.0104, 0.0496]
+    >>> round(pair.below(0.02), 3), round(pair.reversed().value, 3)
+    (0.159, -0.03)
+    """
 
     metric: str
     a: str
@@ -22,26 +32,26 @@ class Difference:
     value: float
     low: float
     high: float
-    #: The probability that ``a`` is better; None where one of them is known by its bounds alone.
+    #: The probability that ``a`` is better; None where a model is known by its bounds alone.
     probability: float | None
     #: The better model, or None if the data cannot decide.
     winner: str | None
     uncertain: Uncertain = field(repr=False, compare=False)
-    #: 1 or, for the difference of ``b`` and ``a`` as it was asked for, -1.
+    #: 1 if ``uncertain`` is ``a`` minus ``b``; -1 if it is ``b`` minus ``a``.
     sign: int = field(default=1, repr=False)
 
     def interval(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
-        """Return (low, high), which hold the difference with this probability.
+        """Return (low, high), between which the difference is with the probability ``level``.
 
-        The interval excludes 0 exactly where the probability that one model is better, or the
-        other, passes (1 + level)/2. So `low` and `high` are those of the level 0.9 where verdicts
-        have the level 0.95.
+        The interval excludes 0 exactly if the probability that one of the models is better is
+        above (1 + level) / 2. So if verdicts have the level 0.95, the attributes ``low`` and
+        ``high`` are the ends of ``interval(0.9)``.
         """
         low, high = self.uncertain.interval(check_level(level))
         return (low, high) if self.sign > 0 else (-high, -low)
 
     def below(self, value: float) -> float:
-        """Return the probability that the difference is less than this; NaN where unknown."""
+        """Return the probability that the difference is less than this; NaN if unknown."""
         if self.sign > 0:
             return 1.0 - self.uncertain.probability_above(value)
         return self.uncertain.probability_above(-value)
@@ -70,18 +80,23 @@ def verdicts(
 ) -> list[Difference]:
     """Return the difference of each pair, and who wins.
 
-    A verdict is a probability so near to 0 or 1 that, by Holm's steps over the pairs, all verdicts
-    on the metric are right with a probability of ``level``.
+    A model wins if its probability of being better is so near to 1 that, by Holm's correction for
+    the number of pairs, all verdicts on the metric are right with the probability ``level``.
     """
-    probabilities = [_known(uncertain.probability_above(0.0)) for _, _, uncertain in pairs]
-    p_values = holm([1.0 if each is None else min(each, 1.0 - each) for each in probabilities])
-    found = []
+    probabilities = [_known(difference.probability_above(0.0)) for _, _, difference in pairs]
+    p_values = holm([_p_value(probability) for probability in probabilities])
+    # Bounds have no probability: there the ends of the strictest of Holm's tests decide.
+    level_of_bounds = two_sided(strictest(level, len(pairs)))
+    differences = []
     for (a, b, uncertain), probability, p_value in zip(pairs, probabilities, p_values, strict=True):
         low, high = uncertain.interval(two_sided(level))
         winner = None
         if probability is None:
-            ends = uncertain.interval(two_sided(strictest(level, len(pairs))))
-            winner = a if ends[0] > 0 else b if ends[1] < 0 else None
+            lowest, highest = uncertain.interval(level_of_bounds)
+            if lowest > 0:
+                winner = a
+            elif highest < 0:
+                winner = b
         elif p_value <= 1.0 - level:
             winner = a if probability > 0.5 else b
         difference = Difference(
@@ -95,16 +110,21 @@ def verdicts(
             winner=winner,
             uncertain=uncertain,
         )
-        found.append(difference)
-    return found
+        differences.append(difference)
+    return differences
 
 
 def _known(probability: float) -> float | None:
     return None if math.isnan(probability) else probability
 
 
+def _p_value(probability: float | None) -> float:
+    """Return how likely the less likely order of two models is; 1 where that is not known."""
+    return 1.0 if probability is None else min(probability, 1.0 - probability)
+
+
 def find_difference(pairs: Iterable[Difference], a: str, b: str, *, metric: str) -> Difference:
-    """Return the difference of two models, ``a`` minus ``b``."""
+    """Return the difference of two models, ``a`` minus ``b``, whichever of the two was taken."""
     for pair in pairs:
         if pair.metric == metric and {pair.a, pair.b} == {a, b}:
             return pair if pair.a == a else pair.reversed()
@@ -112,9 +132,9 @@ def find_difference(pairs: Iterable[Difference], a: str, b: str, *, metric: str)
 
 
 def winner_of(pairs: Iterable[Difference], metric: str, *, models: int) -> str | None:
-    """Return which of so many models beats every other, or None if none does."""
-    won = Counter(pair.winner for pair in pairs if pair.metric == metric)
-    return next((model for model in won if model and won[model] == models - 1), None)
+    """Return the one of so many ``models`` that beats every other, or None if none does."""
+    wins = Counter(pair.winner for pair in pairs if pair.metric == metric)
+    return next((model for model in wins if model and wins[model] == models - 1), None)
 
 
 def places_of(
@@ -122,16 +142,21 @@ def places_of(
 ) -> dict[str, tuple[int, int]]:
     """Return the first and the last place that each model may have.
 
-    A model is below all that surely beat it, and above all that it surely beats. As all verdicts on
-    a metric are right with the probability ``level``, so are the places of all models together.
+    A model is below all models that beat it significantly, and above all that it beats. All
+    verdicts on a metric are right with the probability ``level``, and so are all places together.
 
-    With three models of which A beats C, and nothing else is sure, A has place 1 or 2, B any, and
-    C place 2 or 3.
+    Here A beats C, and nothing else is significant:
+
+    >>> from unsample.uncertainty import MeanWithError
+    >>> values = {("A", "B"): 0.01, ("A", "C"): 0.04, ("B", "C"): 0.01}
+    >>> pairs = [(a, b, MeanWithError(value, error=0.01)) for (a, b), value in values.items()]
+    >>> places_of(verdicts("HR@10", pairs, level=0.95), ["A", "B", "C"], metric="HR@10")
+    {'A': (1, 2), 'B': (1, 3), 'C': (2, 3)}
     """
-    of_metric = [pair for pair in pairs if pair.metric == metric and pair.winner]
-    won = Counter(pair.winner for pair in of_metric)
-    lost = Counter(pair.b if pair.winner == pair.a else pair.a for pair in of_metric)
-    return {name: (1 + lost[name], len(models) - won[name]) for name in models}
+    significant = [pair for pair in pairs if pair.metric == metric and pair.winner]
+    wins = Counter(pair.winner for pair in significant)
+    losses = Counter(pair.b if pair.winner == pair.a else pair.a for pair in significant)
+    return {name: (1 + losses[name], len(models) - wins[name]) for name in models}
 
 
 def tied_groups(places: dict[str, tuple[int, int]]) -> list[list[str]]:
@@ -141,11 +166,11 @@ def tied_groups(places: dict[str, tuple[int, int]]) -> list[list[str]]:
     [['A', 'B'], ['C']]
     """
     groups: list[list[str]] = []
-    last = 0
-    for name, (first, worst) in sorted(places.items(), key=lambda each: each[1]):
-        if groups and first <= last:
+    last_of_group = 0
+    for name, (first, last) in sorted(places.items(), key=lambda item: item[1]):
+        if groups and first <= last_of_group:
             groups[-1].append(name)
         else:
             groups.append([name])
-        last = max(last, worst)
+        last_of_group = max(last_of_group, last)
     return groups

@@ -14,22 +14,33 @@ from unsample.uncertainty import holm, strictest, two_sided
 
 @dataclass(frozen=True)
 class Gate:
-    """Whether some model is worse than the baseline by more than a margin, and how sure that is."""
+    """Whether some model is worse than the baseline by more than a margin, and how sure that is.
+
+    >>> from unsample.questions.compare.differences import verdicts
+    >>> from unsample.uncertainty import MeanWithError
+    >>> change = MeanWithError(-0.03, error=0.01)
+    >>> (pair,) = verdicts("HR@10", [("new", "old", change)], level=0.95)
+    >>> Gate.of({"new": pair}, 0.4, margin=0.0, level=0.95).verdict
+    'failed'
+    >>> gate = Gate.of({"new": pair}, 0.4, margin=0.1, level=0.95)     # 10 % of 0.4 is 0.04
+    >>> gate.verdict, round(gate.probabilities["new"], 3)
+    ('passed', 0.159)
+    """
 
     metric: str
     baseline: str
     #: A share of the baseline's estimate.
     margin: float
     level: float
-    #: The probability that each model is worse; None where one of the two is known by bounds alone.
+    #: The probability that each model is worse; None if it or the baseline has only bounds.
     probabilities: Mapping[str, float | None]
-    #: The models that are surely worse.
+    #: The models that are significantly worse.
     worse: tuple[str, ...]
-    #: The models of which it is not known: their bounds allow for both, or there is no evaluation.
+    #: The models that cannot be judged: their bounds allow for both, or they were not evaluated.
     unknown: tuple[str, ...]
-    #: Those of them that were not evaluated.
+    #: The models that were not evaluated, or not where the baseline was.
     missing: tuple[str, ...] = ()
-    #: Whether the gate fails where it is not known (``--fail-if-unknown``).
+    #: Whether the gate also fails if a model cannot be judged (``--fail-if-unknown``).
     fail_if_unknown: bool = False
 
     @classmethod
@@ -43,31 +54,49 @@ class Gate:
         missing: Sequence[str] = (),
         fail_if_unknown: bool = False,
     ) -> Gate:
-        """Return the gate for the difference of each model from the baseline, and its value.
+        """Return the gate for the difference of each model from the baseline.
 
-        The value may be one for each difference, as on several data sets. Probabilities are
-        corrected for the number of these differences alone. Models that are ``missing`` were not
-        evaluated where the baseline was, or the other way round.
+        Parameters
+        ----------
+        pairs
+            The difference of each model from the baseline. Probabilities are corrected for the
+            number of these differences.
+        baseline
+            The baseline's estimate: one number, or one for each difference, as on several data
+            sets.
+        margin
+            How much worse a model may be, as a share of the baseline's estimate.
+        level
+            The probability from which a model counts as worse.
+        missing
+            Models that were not evaluated where the baseline was, or the other way round.
+        fail_if_unknown
+            Whether the gate also fails if a model cannot be judged.
         """
-        limits = {
-            name: -margin * (baseline[name] if isinstance(baseline, Mapping) else baseline)
-            for name in pairs
-        }
+        values = baseline if isinstance(baseline, Mapping) else dict.fromkeys(pairs, baseline)
+        limits = {name: -margin * values[name] for name in pairs}
         probabilities = {name: pair.below(limits[name]) for name, pair in pairs.items()}
+        by_bounds = {name for name, worse in probabilities.items() if math.isnan(worse)}
         p_values = holm(
-            [1.0 if math.isnan(each) else 1.0 - each for each in probabilities.values()]
+            [
+                1.0 if name in by_bounds else 1.0 - probability
+                for name, probability in probabilities.items()
+            ]
         )
-        both = two_sided(strictest(level, len(p_values)))
-        worse, unknown = [], []
+        level_of_bounds = two_sided(strictest(level, len(p_values)))
+        worse: list[str] = []
+        unknown: list[str] = []
         for (name, pair), p_value in zip(pairs.items(), p_values, strict=True):
-            low, high = pair.interval(both)
-            by_bounds = math.isnan(probabilities[name])
-            if p_value <= 1.0 - level or (by_bounds and high < limits[name]):
+            low, high = pair.interval(level_of_bounds)
+            if p_value <= 1.0 - level or (name in by_bounds and high < limits[name]):
                 worse.append(name)
-            elif by_bounds and low < limits[name]:
+            elif name in by_bounds and low < limits[name]:
                 unknown.append(name)
         first = next(iter(pairs.values()))
-        shown = {name: None if math.isnan(each) else each for name, each in probabilities.items()}
+        shown = {
+            name: None if name in by_bounds else probability
+            for name, probability in probabilities.items()
+        }
         return cls(
             metric=first.metric,
             baseline=first.b,
@@ -82,21 +111,21 @@ class Gate:
 
     @property
     def failed(self) -> bool:
-        """Return whether any model is worse, or unknown where that fails too."""
+        """Return whether a model is worse, or unknown if the gate fails for that too."""
         return bool(self.worse) or (self.fail_if_unknown and bool(self.unknown))
 
     @property
     def verdict(self) -> str:
-        """Return ``"failed"``, ``"unknown"`` or ``"passed"``: never passed for what is not seen."""
+        """Return ``"failed"``, ``"unknown"`` or ``"passed"``; unknown never counts as passed."""
         if self.worse:
             return "failed"
         return "unknown" if self.unknown else "passed"
 
     def __str__(self) -> str:
-        by = f" by more than {100 * self.margin:g} %" if self.margin else ""
-        what = f"probability of a lower {self.metric} than {self.baseline}'s{by}"
+        margin = f" by more than {100 * self.margin:g} %" if self.margin else ""
+        what = f"probability of a lower {self.metric} than {self.baseline}'s{margin}"
         shown = self.worse or self.unknown or tuple(self.probabilities)
-        listed = ", ".join(f"{name} {self._told(name)}" for name in shown)
+        listed = ", ".join(f"{name} {self._in_words(name)}" for name in shown)
         rule = f"the gate closes at {100 * self.level:g} %"
         differences = len(self.probabilities) - len(self.missing)
         if differences > 1:
@@ -105,7 +134,7 @@ class Gate:
             rule += ", and where it cannot tell"
         return f"Gate {_WORDS[self.verdict]}: {what}: {listed}; {rule}."
 
-    def _told(self, name: str) -> str:
+    def _in_words(self, name: str) -> str:
         """Return the probability that a model is worse, in words."""
         if name in self.missing:
             return "not evaluated"

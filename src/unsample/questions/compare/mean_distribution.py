@@ -1,9 +1,9 @@
 """`MeanDistribution`: the joint distribution of means over users.
 
-Full rankings, drawn users and unbiased means of sampled ranks have such means. Two models that were
-judged by the same users err together, so their difference is known better than either. What users
-add to a mean is known user by user after `evaluate`. Otherwise pairs of cells of the same user
-(`ModelCounts.between`) give the same products.
+Full rankings, drawn users and unbiased means of sampled ranks are such means. Two models that were
+judged by the same users have correlated errors, so their difference is known better than either.
+After `evaluate` it is known how much each user adds to each mean, which gives the correlation.
+Otherwise pairs of cells of the same user (`ModelCounts.between`) give the same sums of products.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,60 +26,99 @@ from unsample.metrics import Metric
 from unsample.posterior import CAUTION, FixedNumbers, symmetric_root
 from unsample.questions.compare.models import Models
 from unsample.questions.estimate.result import Estimate
-from unsample.uncertainty import MeanWithError, MeanWithLimits, quantile
+from unsample.uncertainty import DEFAULT_LEVEL, MeanWithError, MeanWithLimits, quantile
 
 if TYPE_CHECKING:
     from unsample.questions.evaluate.result import Evaluation
 
 #: An error below this share of the errors of the two models comes from rounding.
 _NO_ERROR = 1e-9
+#: Probabilities are kept this far from 0 and 1, where quantiles are infinite.
+_TINY_TAIL = 1e-12
+
+
+class Correlated(NamedTuple):
+    """How the means of two models vary together."""
+
+    #: The correlation of their errors.
+    correlation: float
+    #: The degrees of freedom of their difference.
+    df: float
+
+
+#: Two models, and how their means vary together.
+_ByPair = dict[tuple[str, str], Correlated]
 
 
 @dataclass(frozen=True, eq=False)
 class MeanDistribution:
-    """The joint t distribution of several models' means: a record of moments."""
+    """The joint t distribution of several models' means: a record of moments.
+
+    Two models with the error 0.01 and a correlation of 0.5: the variance of their difference is
+    0.01^2 + 0.01^2 - 2 * 0.5 * 0.01^2 = 0.01^2. Comparisons widen the error by 1.19.
+
+    >>> covariance = np.array([[1.0, 0.5], [0.5, 1.0]]) * 0.01**2
+    >>> means = MeanDistribution(
+    ...     ("A", "B"), np.array([0.3, 0.2]), covariance=covariance, df=np.full((2, 2), 99.0)
+    ... )
+    >>> difference = means.difference("A", "B")
+    >>> round(difference.value, 4), round(difference.error, 4), difference.df
+    (0.1, 0.0119, 99.0)
+    """
 
     names: tuple[str, ...]
     mean: FloatArray
+    #: The covariance of the errors (models x models).
     covariance: FloatArray
-    #: Degrees of freedom of each model's difference from each other.
+    #: The degrees of freedom of the difference of each two models; a model's own on the diagonal.
     df: FloatArray
 
     @classmethod
     def of(
-        cls, metric: Metric, models: Models, entries: Mapping[str, Estimate]
+        cls, metric: Metric, models: Models, *, entries: Mapping[str, Estimate]
     ) -> MeanDistribution:
-        """Return the distribution of some models, whose errors are those of each model alone."""
+        """Return the distribution of the models that ``entries`` has an estimate of."""
         names = tuple(entries)
         values = np.array([entry.value for entry in entries.values()])
         errors = np.array([_error(entry) for entry in entries.values()])
-        users = np.array([float(max(models.counts[name].users - 1, 1)) for name in names])
-        together, df = np.eye(len(names)), np.minimum.outer(users, users)
+        # Without users in common models are independent, and the smaller number of users counts.
+        own_df = np.array([float(max(models.counts[name].users - 1, 1)) for name in names])
+        correlations = np.eye(len(names))
+        df = np.minimum.outer(own_df, own_df)
         ranked = {name: models.ranked[name] for name in names if name in models.ranked}
         if len(ranked) == len(names) and models.matched:
-            found = _by_users(metric, ranked, entries)
+            correlated = _by_users(metric, ranked, entries=entries)
         else:
-            found = _by_cells(metric, models, entries)
-        for (a, b), (correlation, degrees) in found.items():
-            pair = [names.index(a), names.index(b)]
-            together[pair, pair[::-1]], df[pair, pair[::-1]] = correlation, degrees
-        return cls(names, values, together * np.outer(errors, errors), df)
+            correlated = _by_cells(metric, models, entries=entries)
+        for (a, b), pair in correlated.items():
+            i, j = names.index(a), names.index(b)
+            correlations[i, j] = correlations[j, i] = pair.correlation
+            df[i, j] = df[j, i] = pair.df
+        return cls(names, values, covariance=correlations * np.outer(errors, errors), df=df)
 
     def difference(self, a: str, b: str) -> MeanWithError:
-        """Return the distribution of the first model's mean less the second's."""
+        """Return the distribution of the mean of model ``a`` less that of ``b``."""
         i, j = self.names.index(a), self.names.index(b)
-        alone = math.sqrt(self.covariance[i, i] + self.covariance[j, j])
-        square = alone**2 - 2.0 * float(self.covariance[i, j])
+        # The error if the two models were independent.
+        unpaired = math.sqrt(self.covariance[i, i] + self.covariance[j, j])
+        square = unpaired**2 - 2.0 * float(self.covariance[i, j])
         error = math.sqrt(max(square, 0.0))
-        if error <= _NO_ERROR * alone:
+        if error <= _NO_ERROR * unpaired:
             # Equal differences for all users do not prove that there is no error.
-            error = alone
-        value = float(self.mean[i] - self.mean[j])
-        return MeanWithError(value, error * math.sqrt(CAUTION), float(self.df[i, j]))
+            error = unpaired
+        return MeanWithError(
+            value=float(self.mean[i] - self.mean[j]),
+            error=error * math.sqrt(CAUTION),
+            df=float(self.df[i, j]),
+        )
 
     @one_thread()
     def draws(self, numbers: FixedNumbers, *, stream: int, caution: bool) -> FloatArray:
-        """Return draws of all means (draws x models), as they count in comparisons or alone."""
+        """Return draws of all means (draws x models): for comparisons with ``caution``, or alone.
+
+        Normal numbers with the right correlations become t variables, each with its own degrees of
+        freedom.
+        """
         from scipy.special import ndtr, stdtrit
 
         errors = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
@@ -90,90 +129,108 @@ class MeanDistribution:
         columns = np.argsort(np.argsort(self.names))
         normals = numbers.normals(len(self.names), stream=stream)[:, columns]
         scores = normals @ symmetric_root(correlation)
-        deviations = stdtrit(np.diag(self.df), np.clip(ndtr(scores), 1e-12, 1.0 - 1e-12))
+        probabilities = np.clip(ndtr(scores), _TINY_TAIL, 1.0 - _TINY_TAIL)
+        deviations = stdtrit(np.diag(self.df), probabilities)
         factor = math.sqrt(CAUTION) if caution else 1.0
         return np.asarray(self.mean + factor * errors * deviations)
 
 
-#: Of each two models, the correlation of their means, and the df of the difference.
-_Together = dict[tuple[str, str], tuple[float, float]]
-
-
 def _by_users(
-    metric: Metric, made: Mapping[str, Evaluation], entries: Mapping[str, Estimate]
-) -> _Together:
-    """Return what models have in common, by what each user adds to their means."""
-    everyone = np.unique(np.concatenate([each.users for each in made.values()]))
-    added = {}
-    for name, each in made.items():
-        users, targets = np.unique(each.users, return_counts=True)
-        like = entries[name].like
-        if isinstance(like, MeanWithLimits) and isinstance(like.error, DrawnError):
-            totals = like.error.totals
-        else:
-            totals = UserValues.of(each.found, [metric], relevance=each.relevance).totals[:, 0]
-        weights = targets.astype(np.float64) if each.filtered else np.ones(len(users))
-        added[name] = np.zeros(len(everyone))
-        added[name][np.searchsorted(everyone, users)] = deviations_of_mean(totals, weights)
-    found = _Together()
-    for (a, one), (b, other) in combinations(added.items(), 2):
+    metric: Metric, made: Mapping[str, Evaluation], *, entries: Mapping[str, Estimate]
+) -> _ByPair:
+    """Return how means vary together, from the deviation that each user adds to them."""
+    everyone = np.unique(np.concatenate([evaluation.users for evaluation in made.values()]))
+    deviations: dict[str, FloatArray] = {}
+    for name, evaluation in made.items():
+        users, targets = np.unique(evaluation.users, return_counts=True)
+        totals = _totals_of_users(metric, evaluation, entry=entries[name])
+        weights = targets.astype(np.float64) if evaluation.filtered else np.ones(len(users))
+        # A user that the model was not evaluated for adds nothing.
+        deviations[name] = np.zeros(len(everyone))
+        deviations[name][np.searchsorted(everyone, users)] = deviations_of_mean(totals, weights)
+    correlated = _ByPair()
+    for (a, one), (b, other) in combinations(deviations.items(), 2):
         correlation = _correlation(
-            *(float(x @ y) for x, y in ((one, other), (one, one), (other, other)))
+            float(one @ other), float(one @ one), other_variance=float(other @ other)
         )
-        found[a, b] = correlation, degrees_of_freedom(one - other)
-    return found
+        correlated[a, b] = Correlated(correlation, degrees_of_freedom(one - other))
+    return correlated
 
 
-def _by_cells(metric: Metric, models: Models, entries: Mapping[str, Estimate]) -> _Together:
-    """Return what models have in common, by pairs of cells of the same user."""
-    cells, found = {}, _Together()
-    for name, entry in entries.items():
-        direct = DirectMean.of(metric, entry.counts)
-        known = Observed.prepare(entry.counts).known_weights([metric])[:, 0]
-        scores = known if direct is None else direct.values
-        cells[name] = models.counts[name].for_metric(metric), scores
-    for (a, b), both in models.between.items():
-        if not {a, b} <= cells.keys():
+def _totals_of_users(metric: Metric, evaluation: Evaluation, *, entry: Estimate) -> FloatArray:
+    """Return the sum of a metric over the targets of each user."""
+    like = entry.like
+    if isinstance(like, MeanWithLimits) and isinstance(like.error, DrawnError):
+        return like.error.totals
+    values = UserValues.of(evaluation.found, [metric], relevance=evaluation.relevance)
+    return values.totals[:, 0]
+
+
+def _by_cells(metric: Metric, models: Models, *, entries: Mapping[str, Estimate]) -> _ByPair:
+    """Return how means vary together, from pairs of cells of the same user."""
+    weighed = {name: models.counts[name].for_metric(metric) for name in entries}
+    scores = {name: _scores_of_cells(metric, entry.counts) for name, entry in entries.items()}
+    correlated = _ByPair()
+    for (a, b), pairs in models.between.items():
+        if a not in entries or b not in entries:
             continue
-        one, other = cells[a][0], cells[b][0]
-        first, second = (on_pair_cells(*cells[name], both.keys) for name in (a, b))
-        variances = (_variance(*cells[name]) for name in (a, b))
-        correlation = _correlation(both.inner(first, second), *variances)
+        one, other = weighed[a], weighed[b]
+        first = on_pair_cells(one, scores[a], keys=pairs.keys)
+        second = on_pair_cells(other, scores[b], keys=pairs.keys)
+        correlation = _correlation(
+            pairs.inner(first, second),
+            _variance(one, scores[a]),
+            other_variance=_variance(other, scores[b]),
+        )
         df = float(max(min(one.users, other.users) - 1, 1))
-        if one.clusters is None and both.count.sum() == one.users == other.users:
-            # One target of each user under both models: a pair of cells is a user's difference.
-            df = degrees_of_freedom(first[both.left] - second[both.right], both.count)
-        found[a, b] = correlation, df
-    return found
+        one_target_each = one.clusters is None and pairs.count.sum() == one.users == other.users
+        if one_target_each:
+            # A pair of cells is then the difference of a user.
+            differences = first[pairs.left] - second[pairs.right]
+            df = degrees_of_freedom(differences, pairs.count)
+        correlated[a, b] = Correlated(correlation, df)
+    return correlated
+
+
+def _scores_of_cells(metric: Metric, counts: RankCounts) -> FloatArray:
+    """Return the value of a metric in each cell: unbiased, or known from full ranks."""
+    direct = DirectMean.of(metric, counts)
+    if direct is not None:
+        return direct.values
+    return Observed.prepare(counts).known_weights([metric])[:, 0]
 
 
 def _variance(counts: RankCounts, scores: FloatArray) -> float:
-    """Return the sum of squares of what users add to a mean."""
-    found = variance_of_mean(counts, scores)
+    """Return the sum of squares of the deviations that users add to a mean."""
+    variance = variance_of_mean(counts, scores)
     if counts.clusters is None:
-        return found
-    # What makes a variance of few users unbiased is left out here.
-    return found * max(counts.users - 1, 1) / counts.users
+        return variance
+    # The correction for few users, which makes the variance unbiased, is taken back here.
+    return variance * max(counts.users - 1, 1) / counts.users
 
 
-def _correlation(product: float, *variances: float) -> float:
-    """Return the correlation of two means; 0 where one of them does not vary."""
-    both = math.prod(variances)
+def _correlation(product: float, variance: float, *, other_variance: float) -> float:
+    """Return the correlation of two means; 0 where one of them does not vary.
+
+    >>> _correlation(1.0, 4.0, other_variance=1.0)
+    0.5
+    """
+    both = variance * other_variance
     return float(np.clip(product / math.sqrt(both), -1.0, 1.0)) if both > 0.0 else 0.0
 
 
 def _error(entry: Estimate) -> float:
-    """Return the standard error of a mean; where nothing varies, as its interval has it."""
+    """Return the standard error of a mean; where nothing varies, from the width of its interval."""
     like = entry.like
     if isinstance(like, MeanWithError):
         return like.error
     error = _standard_error(like.error) if isinstance(like, MeanWithLimits) else 0.0
     if not error > 0.0:
-        low, high = entry.interval()
-        error = (high - low) / 2.0 / quantile(0.95)
+        low, high = entry.interval(DEFAULT_LEVEL)
+        error = (high - low) / 2.0 / quantile(DEFAULT_LEVEL)
     return 0.0 if math.isnan(error) else error
 
 
 def _standard_error(error: object) -> float:
-    """Return the standard error for users like these, where nothing better is known."""
+    """Return the standard error for users like these, or 0 where the error has none."""
     return error.population if isinstance(error, MeanError | DrawnError) else 0.0

@@ -19,27 +19,33 @@ if TYPE_CHECKING:
     from unsample.questions.published.result import Published
 
 #: What the users of two models are matched by.
-USER, POSITION = "user", "position"
+USER = "user"
+POSITION = "position"
+#: The forms in which models may be given.
+ARRAYS = "arrays"
+TABLES = "tables"
+EVALUATE = "evaluate"
+PUBLISHED = "published"
 
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """Models, or runs of them: their counts, and of each two the pairs of targets of one user."""
+    """Models, or runs of them: their counts, and pairs of targets of one user under two models."""
 
     counts: Mapping[str, RankCounts]
     between: Mapping[tuple[str, str], PairCounts] = field(default_factory=dict)
-    #: What users are matched by; empty if they are not.
+    #: How users are matched: `USER`, `POSITION`, or empty if they are not.
     matched: str = ""
-    #: Why users are not matched, or not all of them.
+    #: Why some users or all of them are not matched; empty if all are.
     unmatched: str = ""
-    #: The results of `evaluate` or of `published`, if it is these that are compared.
+    #: The results of `evaluate` or of `published`, if such results are compared.
     made: Mapping[str, Evaluation | Published] = field(default_factory=dict)
     #: Whether metrics are per target.
     filtered: bool = False
 
     @classmethod
     def of(cls, sources: Mapping[str, Any], inputs: Inputs) -> Models:
-        """Return models from any form in which they may be given; all must have the same."""
+        """Return models from any form in which they may be given; all must have the same form."""
         kinds = {name: _kind(name, source) for name, source in sources.items()}
         if len({*kinds.values()}) > 1:
             listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
@@ -47,95 +53,124 @@ class Models:
                 "models must all be arrays of ranks, all be tables, all be results of evaluate, or "
                 f"all be results of published, got {listed}; give all of them in one form"
             )
-        results = {name: kind for name, kind in kinds.items() if kind in ("evaluate", "published")}
-        for name, kind in results.items():
-            inputs.check_agrees(f"what {kind} found of {name}", sources[name].counts)
-        if "evaluate" in kinds.values():
+        for name, kind in kinds.items():
+            if kind in (EVALUATE, PUBLISHED):
+                inputs.check_agrees(f"what {kind} found of {name}", sources[name].counts)
+        kind = next(iter(kinds.values()), ARRAYS)
+        if kind == EVALUATE:
             return cls._of_evaluations(sources)
-        if "published" in kinds.values():
-            return cls({name: each.counts for name, each in sources.items()}, made=sources)
-        found = inputs.tables(sources) if "tables" in kinds.values() else sources
-        if isinstance(found, ModelCounts):
-            return cls._of_counts(found, USER, inputs.asked.filtered)
-        # Users are given for a model, and are those of all its runs.
-        models = {name: name.partition(RUN_OF)[0] for name in sources}
-        return cls._of_ranks({n: inputs.targets(each, models[n]) for n, each in found.items()})
+        if kind == PUBLISHED:
+            counts = {name: result.counts for name, result in sources.items()}
+            return cls(counts, made=sources)
+        read = inputs.tables(sources) if kind == TABLES else sources
+        if isinstance(read, ModelCounts):
+            return cls._of_counts(read, USER, filtered=inputs.asked.filtered)
+        targets = {}
+        for name, ranks in read.items():
+            # All runs of a model have its users.
+            model, _, _ = name.partition(RUN_OF)
+            targets[name] = inputs.targets(ranks, model)
+        return cls._of_ranks(targets)
 
     @property
     def ranked(self) -> dict[str, Evaluation]:
-        """Return the evaluations that know the value of each user, or of each that was drawn."""
-        found = {name: each for name, each in self.made.items() if is_evaluation(each)}
-        return {name: each for name, each in found.items() if each.design.certifies}
+        """Return the evaluations that know the value of each user, or of each drawn user."""
+        return {
+            name: result
+            for name, result in self.made.items()
+            if is_evaluation(result) and result.design.certifies
+        }
 
     @classmethod
     def _of_evaluations(cls, made: Mapping[str, Evaluation]) -> Models:
         """Return models that were evaluated, matched by user."""
-        counts = {name: each.counts for name, each in made.items()}
+        counts = {name: evaluation.counts for name, evaluation in made.items()}
         first, *others = made
-        other = next(filter(None, (_other_target(made, first, name) for name in others)), "")
-        if other:
-            return cls(counts, unmatched=other, made=made)
-        common = {n: len(np.intersect1d(made[first].users, made[n].users)) for n in others}
+        for name in others:
+            difference = _other_target(made, first, name=name)
+            if difference:
+                return cls(counts, unmatched=difference, made=made)
+        common = {name: len(np.intersect1d(made[first].users, made[name].users)) for name in others}
         # Where each user's value is known, no pairs of cells are needed.
-        sampled = {name: each for name, each in made.items() if not each.design.certifies}
-        between = pairs_between({n: (each.users, each.found.cells) for n, each in sampled.items()})
-        return cls(counts, between, USER, _partly(counts, common), made)
+        sampled = {
+            name: (evaluation.users, evaluation.found.cells)
+            for name, evaluation in made.items()
+            if not evaluation.design.certifies
+        }
+        return cls(
+            counts,
+            between=pairs_between(sampled),
+            matched=USER,
+            unmatched=_partly(counts, common),
+            made=made,
+        )
 
     @classmethod
-    def _of_ranks(cls, found: Mapping[str, Targets | RankCounts]) -> Models:
+    def _of_ranks(cls, models: Mapping[str, Targets | RankCounts]) -> Models:
         """Return models with ranks, matched by user or, without users, by position."""
-        targets = {name: each for name, each in found.items() if isinstance(each, Targets)}
-        filtered = any(each.filtered for each in targets.values())
-        why = _why_unmatched(targets, found)
+        targets = {name: given for name, given in models.items() if isinstance(given, Targets)}
+        filtered = any(given.filtered for given in targets.values())
+        why = _why_unmatched(targets, models)
         if why:
-            known = {name: each for name, each in found.items() if isinstance(each, RankCounts)}
             counts = {
-                name: known[name] if name in known else targets[name].counts for name in found
+                name: given if isinstance(given, RankCounts) else given.counts
+                for name, given in models.items()
             }
             return cls(counts, unmatched=why, filtered=filtered)
         matched = POSITION if next(iter(targets.values())).users is None else USER
-        return cls._of_counts(ModelCounts.of_targets(targets), matched, filtered)
+        return cls._of_counts(ModelCounts.of_targets(targets), matched, filtered=filtered)
 
     @classmethod
-    def _of_counts(cls, counts: ModelCounts, matched: str, filtered: bool) -> Models:
+    def _of_counts(cls, counts: ModelCounts, matched: str, *, filtered: bool) -> Models:
         """Return models whose counts know pairs of targets of one user."""
         between = counts.between
         if not between:
             why = "no user is known to be that of two models"
             return cls(counts, unmatched=why, filtered=filtered)
-        # Two models without any user in common have no pairs.
         first, *others = counts
-        pairs = {n: between.get((first, n)) or between.get((n, first)) for n in others}
-        common = {name: round(each.users) if each else 0 for name, each in pairs.items()}
-        return cls(counts, between, matched, _partly(counts, common), filtered=filtered)
+        common = {}
+        for name in others:
+            # Two models without any user in common have no pairs.
+            pairs = between.get((first, name)) or between.get((name, first))
+            common[name] = round(pairs.users) if pairs else 0
+        return cls(
+            counts,
+            between=between,
+            matched=matched,
+            unmatched=_partly(counts, common),
+            filtered=filtered,
+        )
 
 
 def is_evaluation(result: object) -> TypeGuard[Evaluation]:
     """Return whether `evaluate` made a result."""
-    return isinstance(result, Estimates) and result.made_by == "evaluate"
+    return isinstance(result, Estimates) and result.made_by == EVALUATE
 
 
 def is_published(result: object) -> TypeGuard[Published]:
     """Return whether `published` made a result."""
-    return isinstance(result, Estimates) and result.made_by == "published"
+    return isinstance(result, Estimates) and result.made_by == PUBLISHED
 
 
 def _kind(name: str, source: Any) -> str:
-    """Return what a model is given by."""
+    """Return the form in which a model is given."""
     if is_evaluation(source) or is_published(source):
         return str(source.made_by)
     if isinstance(source, Estimates):
         raise InputError(f"{name} must be ranks or an evaluation, got estimates; give its ranks")
-    return "tables" if is_table(source) else "arrays"
+    return TABLES if is_table(source) else ARRAYS
 
 
 def _partly(counts: Mapping[str, RankCounts], common: Mapping[str, int]) -> str:
-    """Return which model shares only some users with the first, or an empty text if none does."""
+    """Return which model lacks users of the first or has others; empty if none does.
+
+    ``common`` is how many users each model has in common with the first.
+    """
     first = next(iter(counts))
     for name, shared in common.items():
-        most = max(counts[first].users, counts[name].users)
-        if shared < most:
-            return f"{first} and {name} have {shared:,} of {most:,} users in common"
+        larger = max(counts[first].users, counts[name].users)
+        if shared < larger:
+            return f"{first} and {name} have {shared:,} of {larger:,} users in common"
     return ""
 
 
@@ -153,13 +188,17 @@ def _why_unmatched(targets: Mapping[str, Targets], names: Iterable[str]) -> str:
     return ""
 
 
-def _other_target(made: Mapping[str, Evaluation], first: str, name: str) -> str:
+def _other_target(made: Mapping[str, Evaluation], first: str, *, name: str) -> str:
     """Return why two models of the same users have other targets, or an empty text."""
-    one, other = (
-        {*zip(each.users.tolist(), each.targets.tolist(), strict=True)}
-        for each in (made[first], made[name])
-    )
-    if one == other or {user for user, _ in one} != {user for user, _ in other}:
+    pairs = _pairs_of(made[first])
+    other_pairs = _pairs_of(made[name])
+    same_users = {user for user, _ in pairs} == {user for user, _ in other_pairs}
+    if pairs == other_pairs or not same_users:
         return ""
-    user, item = min(one ^ other)
+    user, item = min(pairs ^ other_pairs)
     return f"other targets for {name} than for {first}, such as item {item} of user {user}"
+
+
+def _pairs_of(evaluation: Evaluation) -> set[tuple[int, int]]:
+    """Return the user and the item of each target."""
+    return {*zip(evaluation.users.tolist(), evaluation.targets.tolist(), strict=True)}

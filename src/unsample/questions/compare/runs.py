@@ -1,4 +1,4 @@
-"""Several runs of a model (training seeds): what each is called, and the mean of them."""
+"""Several runs of a model (training seeds): their names, and the mean over them."""
 
 from __future__ import annotations
 
@@ -20,55 +20,72 @@ Runs = dict[str, list[str]]
 
 
 def split_runs(models: Mapping[str, Any]) -> tuple[Mapping[str, Any], Runs]:
-    """Return each run as a model of its own, and the names of the runs of each model."""
-    flat: dict[str, Any] = {}
+    """Return the source of each run, and the names of the runs of each model.
+
+    >>> sources, runs = split_runs({"A": [[3, 1], [2, 1]], "B": [5, 4]})
+    >>> runs == {"A": [f"A{RUN_OF}1", f"A{RUN_OF}2"], "B": ["B"]}
+    True
+    >>> sources[f"A{RUN_OF}2"], sources["B"]
+    ([2, 1], [5, 4])
+    """
+    sources: dict[str, Any] = {}
     for name, source in models.items():
-        held = list(source) if _are_runs(source) else [source]
-        if not held:
+        runs_of_model = list(source) if _are_runs(source) else [source]
+        if not runs_of_model:
             raise InputError(f"{name} must have at least one run, got an empty list")
-        if len(held) > 1 and is_published(held[0]):
+        if len(runs_of_model) == 1:
+            sources[name] = runs_of_model[0]
+            continue
+        if is_published(runs_of_model[0]):
             raise InputError(
-                f"{name} must be one result of published, got {len(held)}; for numbers that are "
-                "means over runs, call published with their mean and with runs"
+                f"{name} must be one result of published, got {len(runs_of_model)}; for numbers "
+                "that are means over runs, call published with their mean and with runs"
             )
-        several = [f"{name}{RUN_OF}{number}" for number in range(1, len(held) + 1)]
-        flat |= zip(several if len(held) > 1 else [name], held, strict=True)
+        for number, run in enumerate(runs_of_model, start=1):
+            sources[f"{name}{RUN_OF}{number}"] = run
     runs: Runs = {}
-    for name in flat:
-        runs.setdefault(name.partition(RUN_OF)[0], []).append(name)
-    return models if isinstance(models, ModelCounts) else flat, runs
+    for name in sources:
+        model, _, _ = name.partition(RUN_OF)
+        runs.setdefault(model, []).append(name)
+    return models if isinstance(models, ModelCounts) else sources, runs
 
 
 def _are_runs(source: Any) -> bool:
     """Return whether a list holds runs, and not ranks: tables, files, or lists of ranks."""
     return isinstance(source, list | tuple) and not any(
-        np.isscalar(each) and not isinstance(each, str) for each in source
+        np.isscalar(entry) and not isinstance(entry, str) for entry in source
     )
 
 
 def mean_of_runs(
-    name: str, runs: Sequence[Estimates], own: Callable[[str, str], Uncertain | None]
+    runs: Sequence[Estimates], *, metric_of: Callable[[str], Uncertain | None]
 ) -> Estimates:
-    """Return the estimates of a model: those of its only run, or of the mean of its runs.
+    """Return the estimates of a model: of its only run, or of the mean of its runs.
 
-    ``own`` tells what a model's metric may be; None where runs are known by bounds alone.
+    ``metric_of`` gives the model's metric of a name, from draws of all runs; None if the runs are
+    known by bounds alone.
     """
     first = runs[0]
     if len(runs) == 1:
         return first
-    entries = []
-    for metric in first.metrics:
-        like = own(name, metric.name)
-        entries.append(MeanOfRuns.of(tuple(each[metric] for each in runs), like))
-    notes = tuple(note for each in runs for note in each.notes)
+    entries = tuple(
+        MeanOfRuns.of(tuple(run[metric] for run in runs), metric_of(metric.name))
+        for metric in first.metrics
+    )
     return Estimates(
-        tuple(entries), first.counts, {}, notes, first.protocol, first.filtered, first.level
+        entries,
+        first.counts,
+        distributions={},
+        notes=tuple(note for run in runs for note in run.notes),
+        protocol=first.protocol,
+        filtered=first.filtered,
+        level=first.level,
     )
 
 
 def on_runs(runs: Runs) -> list[Note]:
     """Return a note on models with one run, where others have several."""
-    alone = [name for name, held in runs.items() if len(held) == 1]
+    alone = [name for name, names_of_runs in runs.items() if len(names_of_runs) == 1]
     if not alone or len(alone) == len(runs):
         return []
     has = "has" if len(alone) == 1 else "have"

@@ -1,15 +1,16 @@
-"""What comparisons of models say: on one data set, and on several."""
+"""What is shown of comparisons of models: on one data set, and on several."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 from unsample.questions.compare.data_sets import LIKE, THESE, Across, MeanStanding
 from unsample.questions.compare.differences import Difference
 from unsample.questions.compare.models import is_published
 from unsample.questions.compare.result import Comparison, Standing
-from unsample.questions.estimate.result import Estimates
+from unsample.questions.estimate.result import BOUNDS, Estimates
 from unsample.questions.estimate.view import heading, is_exact
 from unsample.report import (
     DASH,
@@ -25,8 +26,8 @@ from unsample.report import (
     probability,
 )
 
-#: Models whose differences are all shown: more no eye can follow.
-_MOST_MODELS = 20
+#: With more models than this only the differences from the highest estimate are shown.
+_MAX_MODELS = 20
 
 
 def view_of_comparison(result: Comparison) -> View:
@@ -53,46 +54,62 @@ def view_of_comparison(result: Comparison) -> View:
 
 
 def _about(result: Comparison) -> tuple[str, ...]:
-    """Return by what models are compared; of each model where that comes from a paper."""
-    count, held = f"{len(result.models)} models", result.estimates
-    first, *others = held.values()
-    if _is_mixed(held.values()):
-        lines = (f"{name}: {heading(each)}" for name, each in held.items())
+    """Return how models are compared; where they differ in it, also a line for each model."""
+    count = f"{len(result.models)} models"
+    estimates = result.estimates
+    first, *others = estimates.values()
+    if _is_mixed(estimates.values()):
+        lines = (f"{name}: {heading(own)}" for name, own in estimates.items())
         return (f"{count}, compared {result.pairing}", *lines)
     if is_published(first):
-        lines = (f"{name}: {'; '.join(each.view().about)}" for name, each in held.items())
+        lines = (f"{name}: {'; '.join(own.view().about)}" for name, own in estimates.items())
         return (f"{count}, compared by printed numbers", *lines)
+    models = f"{count}{_runs_in_words(result)} {heading(first, *others)}"
+    return (f"{models}, compared {result.pairing}", *_cost(result))
+
+
+def _runs_in_words(result: Comparison) -> str:
+    """Return how many runs each model has, between the models and what a run is of."""
     runs = sorted({*result.runs.values()})
-    if runs != [1]:
-        count += f", {' to '.join(map(str, sorted({runs[0], runs[-1]})))} runs of each, a run of"
-    else:
-        count += ","
-    scored = ", ".join(f"{name} {each:,}" for name, each in result.scored.items())
-    cost = (f"scores: {scored}; {sum(result.scored.values()):,} in all",) if scored else ()
-    return (f"{count} {heading(first, *others)}, compared {result.pairing}", *cost)
+    if runs == [1]:
+        return ","
+    fewest, largest = runs[0], runs[-1]
+    number = f"{fewest}" if fewest == largest else f"{fewest} to {largest}"
+    return f", {number} runs of each, a run of"
+
+
+def _cost(result: Comparison) -> tuple[str, ...]:
+    """Return how many scores were asked for, if `evaluate` evaluated the models."""
+    if not result.scored:
+        return ()
+    scored = ", ".join(f"{name} {count:,}" for name, count in result.scored.items())
+    return (f"scores: {scored}; {sum(result.scored.values()):,} in all",)
 
 
 def _is_mixed(results: Iterable[Estimates]) -> bool:
     """Return whether some models were ranked in full, and others were not."""
-    full = {bool((each.counts.sampled == each.counts.items - 1).all()) for each in results}
-    return len(full) > 1
+    all_counts = [result.counts for result in results]
+    in_full = {bool((counts.sampled == counts.items - 1).all()) for counts in all_counts}
+    return len(in_full) > 1
 
 
 def _notes(result: Comparison) -> Notes:
-    told = f"probability of at least {_sure(result)}"
+    """Return what the words of the tables mean."""
+    differ = f"probability of at least {_sure(result)}"
     if {*result.runs.values()} == {1}:
-        told += "; one run of each model: variation between trainings is not in it"
+        differ += "; one run of each model: variation between trainings is not in it"
     notes = (
         ("places", f"between which each model lies ({_sure(result)}); overlapping ones are tied"),
         ("best", "probability of being the best"),
-        ("differ", told),
+        ("differ", differ),
     )
-    if len(result.models) <= _MOST_MODELS:
+    if len(result.models) <= _MAX_MODELS:
         return notes
     return ("differences", "from the highest estimate; JSON and to_frame have all"), *notes
 
 
 def _sure(result: Comparison | Across) -> str:
+    """Return how certain verdicts are."""
     return f"{100 * result.level:g} %, corrected for all pairs"
 
 
@@ -110,6 +127,7 @@ def _standings(result: Comparison) -> Table:
     }
     return replace(
         Table.of(result.standings, columns),
+        keys=("model",),
         caption="Full-catalogue metrics of models",
         identity="models",
         interval=f"{100 * result.level:g} % interval",
@@ -130,16 +148,17 @@ def _span(places: tuple[int, int]) -> Number:
 def _standing(row: Standing, result: Comparison, *, bold: bool = False) -> Number:
     """Return the estimate of a model, as `value_of` does, at the level of the comparison."""
     entry = result.estimates[row.model][row.metric]
-    if row.source == "bounds":
-        return number(row.value, (row.low, row.high), None, "bounds", bold=bold)
+    interval = (row.low, row.high)
+    if row.source == BOUNDS:
+        return number(row.value, interval, word=BOUNDS, bold=bold)
     bounds = None if is_exact(entry) else entry.bounds(result.level)
-    return number(row.value, (row.low, row.high), bounds, bold=bold)
+    return number(row.value, interval, wider=bounds, bold=bold)
 
 
 def _differences(result: Comparison) -> Table:
     """Return the differences of pairs, the higher estimate first, and who differs."""
     rows = [pair if pair.value >= 0 else pair.reversed() for pair in result.differences]
-    if len(result.models) > _MOST_MODELS:
+    if len(result.models) > _MAX_MODELS:
         highest = {row.metric: row.model for row in reversed(result.standings)}
         rows = [row for row in rows if highest[row.metric] in (row.a, row.b)]
     columns: Columns[Difference] = {
@@ -150,6 +169,7 @@ def _differences(result: Comparison) -> Table:
     }
     return replace(
         Table.of(rows, columns),
+        keys=("models",),
         caption="Differences between models",
         identity="differences",
         interval=f"{100 * result.level_of_differences:g} % interval",
@@ -158,10 +178,10 @@ def _differences(result: Comparison) -> Table:
     )
 
 
-def _signed(row: Difference, wider: Ends | None = None, *, bold: bool = False) -> Number:
+def _signed(row: Difference, *, wider: Ends | None = None, bold: bool = False) -> Number:
     """Return a difference with its sign, and the digits that its interval needs."""
-    text = digits(row.value, max(abs(row.low), abs(row.high)), "+")
-    return Number(text, row.value, (row.low, row.high), wider, bold=bold)
+    text = digits(row.value, max(abs(row.low), abs(row.high)), sign="+")
+    return Number(text, row.value, ends=(row.low, row.high), wider=wider, bold=bold)
 
 
 # -- several data sets ----------------------------------------------------------------------------
@@ -191,21 +211,41 @@ def view_of_means(result: Across) -> View:
 
 
 def _cells(result: Across) -> Table:
-    """Return the estimates with their intervals, models below each other, a column a data set."""
-    rows = [
-        (name, held, row) for name, held in result.comparisons.items() for row in held.standings
+    """Return the estimates with their intervals, a row for each model, a column a data set."""
+    order_of_metrics = [metric.name for metric in result.metrics]
+    order_of_models = list(result.models)
+    cells = [
+        _Cell(data_set, comparison, standing)
+        for data_set, comparison in result.comparisons.items()
+        for standing in comparison.standings
     ]
-    order = {metric.name: place for place, metric in enumerate(result.metrics)}
-    rows.sort(key=lambda each: (order[each[2].metric], result.models.index(each[2].model)))
-    columns: Columns[tuple[str, Comparison, Standing]] = {
-        "metric": lambda row: row[2].metric,
-        "model": lambda row: row[2].model,
-        "data set": lambda row: row[0],
-        "estimate": lambda row: _bracketed(_standing(row[2], row[1])),
+    cells.sort(
+        key=lambda cell: (
+            order_of_metrics.index(cell.standing.metric),
+            order_of_models.index(cell.standing.model),
+        )
+    )
+    columns: Columns[_Cell] = {
+        "metric": lambda cell: cell.standing.metric,
+        "model": lambda cell: cell.standing.model,
+        "data set": lambda cell: cell.data_set,
+        "estimate": lambda cell: _bracketed(_standing(cell.standing, cell.comparison)),
     }
-    caption = f"Models on each data set, with {100 * result.level:g} % intervals"
-    table = Table.of(rows, columns).pivot("data set", "estimate")
-    return replace(table, caption=caption, identity="datasets")
+    table = replace(Table.of(cells, columns), keys=("model", "data set"))
+    return replace(
+        table.pivot("data set", "estimate"),
+        keys=("model",),
+        caption=f"Models on each data set, with {100 * result.level:g} % intervals",
+        identity="datasets",
+    )
+
+
+class _Cell(NamedTuple):
+    """A model on a data set."""
+
+    data_set: str
+    comparison: Comparison
+    standing: Standing
 
 
 def _bracketed(shown: Number) -> Number:
@@ -218,12 +258,16 @@ def _means(result: Across) -> Table:
     winners = {metric.name: result.winner(metric.name) for metric in result.metrics}
 
     def mean(row: MeanStanding) -> Number:
-        ends, like = (row.low, row.high), (row.like_low, row.like_high)
-        shown = number(row.value, ends, like, bold=winners[row.metric] == row.model)
-        held = (result.comparisons[name].estimates[row.model] for name in result.whole)
-        return replace(shown, marks=tuple(each[row.metric].value for each in held))
+        shown = number(
+            row.value,
+            (row.low, row.high),
+            wider=(row.like_low, row.like_high),
+            bold=winners[row.metric] == row.model,
+        )
+        on_each = [result.comparisons[name].estimates[row.model] for name in result.whole]
+        return replace(shown, marks=tuple(own[row.metric].value for own in on_each))
 
-    def place(row: MeanStanding) -> Number:
+    def mean_place(row: MeanStanding) -> Number:
         ends = f"{row.place_low:.1f}, {row.place_high:.1f}"
         return Number(f"{row.place:.2f} [{ends}]", row.place)
 
@@ -233,10 +277,11 @@ def _means(result: Across) -> Table:
         "mean": mean,
         "best": lambda row: probability(row.probability),
         "best on": lambda row: Number(f"{row.best_on:.1f}", row.best_on),
-        "place": place,
+        "place": mean_place,
     }
     return replace(
         Table.of(result.standings, columns),
+        keys=("model",),
         caption="Means over data sets",
         identity="means",
         interval=THESE,
@@ -245,18 +290,30 @@ def _means(result: Across) -> Table:
     )
 
 
+class _BothDifferences(NamedTuple):
+    """The difference of two means on these data sets, and on data sets like these."""
+
+    these: Difference
+    like: Difference
+
+
 def _mean_differences(result: Across) -> Table:
-    columns: Columns[tuple[Difference, Difference]] = {
-        "metric": lambda row: row[0].metric,
-        "models": lambda row: f"{row[0].a} - {row[0].b}",
-        "difference": lambda row: _signed(
-            row[0], (row[1].low, row[1].high), bold=row[1].winner is not None
-        ),
-        "probability, these": lambda row: probability(row[0].probability),
-        "probability, like these": lambda row: probability(row[1].probability),
+    """Return the differences of means, and who differs on data sets like these."""
+
+    def difference(row: _BothDifferences) -> Number:
+        wider = (row.like.low, row.like.high)
+        return _signed(row.these, wider=wider, bold=row.like.winner is not None)
+
+    columns: Columns[_BothDifferences] = {
+        "metric": lambda row: row.these.metric,
+        "models": lambda row: f"{row.these.a} - {row.these.b}",
+        "difference": difference,
+        "probability, these": lambda row: probability(row.these.probability),
+        "probability, like these": lambda row: probability(row.like.probability),
     }
     return replace(
-        Table.of(zip(result.differences, result.like, strict=True), columns),
+        Table.of(map(_BothDifferences, result.differences, result.like), columns),
+        keys=("models",),
         caption="Differences of means",
         identity="differences",
         interval=THESE,

@@ -109,7 +109,7 @@ class Inputs:
         """Return the counts of the models of one table, and of each two of them."""
         return read_counts(table, self._table(by, runs=True), pair=True)
 
-    def data_sets(self, table: Any, across: str, by: str) -> dict[str, ModelCounts]:
+    def data_sets(self, table: Any, across: str, *, by: str) -> dict[str, ModelCounts]:
         """Return the counts of the models of each data set of one table."""
         if not is_table(table):
             raise InputError(

@@ -1,4 +1,4 @@
-"""What estimates say: of `estimate`, `exact`, `evaluate` and `published`, and of groups of them."""
+"""What is shown of estimates: of one result, and of several results by name."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+from unsample.counts import RankCounts
 from unsample.questions.estimate.curves import curves_chart
-from unsample.questions.estimate.result import Estimate, Estimates
+from unsample.questions.estimate.result import BOUNDS, Estimate, Estimates
 from unsample.report import Cell, Notes, Number, Part, Table, View, number
 
 _LIKE = "users like these"
-#: What intervals mean, by where they come from.
+#: What intervals mean, by the source of an estimate.
 _MEANINGS = {
     "prior": (
         "interval",
@@ -47,7 +48,7 @@ def view_of_estimates(result: Estimates) -> View:
 
 def view_of_groups(groups: Mapping[str, Estimates]) -> View:
     """Return what is shown of estimates by name."""
-    lines = {name: heading(held) for name, held in groups.items()}
+    lines = {name: heading(result) for name, result in groups.items()}
     about = [f"{name}: {line}" for name, line in lines.items()]
     if len({*lines.values()}) == 1:
         about = [f"{len(groups)} groups: {lines.popitem()[1]}"]
@@ -57,70 +58,84 @@ def view_of_groups(groups: Mapping[str, Estimates]) -> View:
         about=tuple(about),
         parts=(Part("Results", _table(groups)),),
         notes=_notes(list(groups.values())),
-        warnings=tuple(dict.fromkeys(text for each in groups.values() for text in each.warnings)),
+        warnings=tuple(
+            dict.fromkeys(text for result in groups.values() for text in result.warnings)
+        ),
     )
 
 
 def heading(result: Estimates, *others: Estimates) -> str:
     """Return how many users there are, how many of how many items were ranked, and which.
 
-    Sizes are those of all results, where these are of models that are compared.
+    If ``others`` are compared with the result, the numbers of items are ranges over all of them.
     """
     counts = result.counts
-    least, greatest = _span(each.counts.catalogues for each in (result, *others))
-    fewest, most = _span(each.counts.samples for each in (result, *others))
-    what = f"{counts.users:,} user{'s' if counts.users > 1 else ''}"
-    if counts.users != counts.total:
-        each = "target, other relevant items left out" if result.filtered else "user"
-        what = f"{counts.total:,} targets of {what} (metrics for each {each})"
-    items, sampled = _range(least, greatest), _range(fewest, most)
+    every = [each.counts for each in (result, *others)]
+    items = _range(*_span(each.catalogues for each in every))
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
-        return f"{what} ranked among all {items} items"
+        return f"{_users(result)} ranked among all {items} items"
+    sampled = _range(*_span(each.samples for each in every))
+    among = ","
     if counts.full.any():
-        drawn = [each.counts.take(~each.counts.full) for each in (result, *others)]
-        fewest, most = _span(each.samples for each in drawn)
-        sampled = _range(fewest, most)
-        what += f", {int(counts.count[counts.full].sum()):,} ranked in full, the others among"
-    else:
-        what += ","
-    how = "sampled" if counts.replacement else "sampled without replacement"
+        in_samples = [each.take(~each.full) for each in every]
+        sampled = _range(*_span(each.samples for each in in_samples))
+        in_full = int(counts.count[counts.full].sum())
+        among = f", {in_full:,} ranked in full, the others among"
+    protocol = f"protocol {result.protocol or 'not stated'}"
+    how = _how_drawn(counts)
+    return f"{_users(result)}{among} {sampled} of {items} items {how}, {protocol}"
+
+
+def _users(result: Estimates) -> str:
+    """Return how many users there are, and how many targets if these are more."""
+    counts = result.counts
+    users = f"{counts.users:,} user{'s' if counts.users > 1 else ''}"
+    if counts.users == counts.total:
+        return users
+    unit = "target, other relevant items left out" if result.filtered else "user"
+    return f"{counts.total:,} targets of {users} (metrics for each {unit})"
+
+
+def _how_drawn(counts: RankCounts) -> str:
+    """Return how items were drawn."""
     if counts.shared is not None:
         unknown = "" if counts.shared.known else " (which item beats which target is not known)"
-        how = f"shared by all targets{unknown}"
-    stated = f"protocol {result.protocol or 'not stated'}"
-    return f"{what} {sampled} of {items} items {how}, {stated}"
+        return f"shared by all targets{unknown}"
+    return "sampled" if counts.replacement else "sampled without replacement"
 
 
 def _span(ranges: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Return the least and the greatest number of several ranges."""
+    """Return the smallest and the largest number of several ranges."""
     lows, highs = zip(*ranges, strict=True)
     return min(lows), max(highs)
 
 
 def _range(low: int, high: int) -> str:
+    """Return a range in words, or the one number that it holds."""
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def is_exact(entry: Estimate) -> bool:
-    """Return whether the value is known for these users, so that nothing was estimated."""
-    known = entry.known
-    return known is not None and known.interval() == (entry.value, entry.value)
+    """Return whether the value is known exactly for these users."""
+    return entry.known is not None and entry.known.interval() == (entry.value, entry.value)
 
 
 def value_of(entry: Estimate, level: float, *, guided: bool) -> Number:
-    """Return a value with what is shown beside it.
+    """Return a value with its interval at a level, and with its bounds.
 
-    Of a guided evaluation, the interval is for these users and the wider one for users like these.
+    Of a guided evaluation, the interval is for these users, and the wider range for users like
+    these.
     """
     like = entry.interval(level)
-    if guided and is_exact(entry):
-        return number(entry.value, None, like, "exact")
+    exact = is_exact(entry)
+    if guided and exact:
+        return number(entry.value, wider=like, word="exact")
     if guided:
-        return number(entry.value, entry.interval(level, population=False), like)
+        return number(entry.value, entry.interval(level, population=False), wider=like)
     bounds = entry.bounds(level)
-    if entry.source == "bounds":
-        return number(entry.value, bounds, None, "bounds")
-    return number(entry.value, like, None if is_exact(entry) else bounds)
+    if entry.source == BOUNDS:
+        return number(entry.value, bounds, word=BOUNDS)
+    return number(entry.value, like, wider=None if exact else bounds)
 
 
 def _level(results: Iterable[Estimates]) -> float:
@@ -129,9 +144,9 @@ def _level(results: Iterable[Estimates]) -> float:
 
 
 def _table(results: Mapping[str, Estimates]) -> Table:
-    """Return all estimates, by group where these have names."""
-    rows = [(group, entry) for group, held in results.items() for entry in held.entries]
-    guided = any(held.guided for held in results.values())
+    """Return all estimates, by group if these have names."""
+    rows = [(group, entry) for group, result in results.items() for entry in result.entries]
+    guided = any(result.guided for result in results.values())
     level = _level(results.values())
     columns: dict[str, Callable[[_Row], Cell]] = {
         "group": lambda row: row[0],
@@ -142,14 +157,17 @@ def _table(results: Mapping[str, Estimates]) -> Table:
     }
     if list(results) == [""]:
         del columns["group"]
-    alone = len({entry.method for _, entry in rows}) == 1
+    details = ["bounds", "source"]
+    if len({entry.method for _, entry in rows}) == 1:
+        details.append("method")
     return replace(
         Table.of(rows, columns),
+        keys=tuple(name for name in ("group", "method") if name in columns),
         caption="Full-catalogue metrics",
         identity="metrics",
         interval=f"{100 * level:g} % interval",
         wider=_LIKE if guided else "bounds",
-        details=("bounds", "source", *(["method"] if alone else [])),
+        details=tuple(details),
         over_metrics="estimate",
     )
 
@@ -162,6 +180,7 @@ def _notes(results: Collection[Estimates]) -> Notes:
     if all(map(is_exact, entries)):
         return (_EXACT,)
     sources = {entry.source for entry in entries}
+    # Most intervals come from the prior, so that these words are enough.
     if "prior" in sources:
         sources -= {"mean"}
     level = 100.0 * _level(results)

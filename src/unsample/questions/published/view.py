@@ -88,6 +88,7 @@ def _places(result: Leaderboard) -> Table:
         del columns["printed"]
     return replace(
         Table.of(rows, columns),
+        keys=tuple(name for name in ("data set", "model", "places") if name in columns),
         caption="Full-catalogue metrics of models, from printed numbers",
         identity="leaderboard",
         interval=f"{100 * result.level:g} % interval",
