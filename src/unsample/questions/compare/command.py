@@ -62,7 +62,9 @@ def compare(
     """
     read = options.reading(asked)
     if print_sql is not None:
-        return options.query(print_sql, files, read, asked, by=by or "model", compares=True)
+        return options.query(
+            print_sql, files, read=read, asked=asked, by=by or "model", compares=True
+        )
     _check_gate(
         baseline,
         fail_if_worse,
@@ -78,7 +80,7 @@ def compare(
         metrics = (*metrics, fail_if_worse)
     from unsample.questions.compare import ask
 
-    call: Any = ask.compare  # what it returns depends on across
+    call: Any = ask.compare  # the type of the result depends on across
     result = call(
         options.sources(files, runs=True),
         metrics=metrics or None,
@@ -90,28 +92,29 @@ def compare(
     if fail_if_worse:
         import dataclasses
 
-        each = {"each": True} if on_each else {}
+        # Only a comparison on several data sets can be judged on each of them.
+        on_each_data_set = {"each": True} if on_each else {}
         gate = result.gate(
             fail_if_worse,
             baseline=baseline,
             margin=margin or 0.0,
             fail_if_unknown=fail_if_unknown,
-            **each,
+            **on_each_data_set,
         )
         result = dataclasses.replace(result, gated=gate)
-    found: Comparison | Across = result
-    return found
+    comparison: Comparison | Across = result
+    return comparison
 
 
 def _check_gate(
     baseline: str | None, fail_if_worse: str | None, *, needs_gate: dict[str, bool]
 ) -> None:
-    """Refuse options of a gate without their others."""
+    """Refuse an option of the gate without the others that it needs."""
     if bool(fail_if_worse) != bool(baseline):
         raise InputError(
             "--baseline and --fail-if-worse must be given together: a model and a metric, got "
             + (f"--baseline {baseline}" if baseline else f"--fail-if-worse {fail_if_worse}")
         )
-    for name, given in needs_gate.items():
-        if given and not fail_if_worse:
+    for name, is_given in needs_gate.items():
+        if is_given and not fail_if_worse:
             raise InputError(f"{name} must be left out without --fail-if-worse")

@@ -143,7 +143,7 @@ class Across(Result):
             If there is no such metric or model.
         """
         name = name_of(metric, self.metrics)
-        return find_difference(self._differences(like=like), a, b, metric=name)
+        return find_difference(self._differences(like=like), a=a, b=b, metric=name)
 
     def winner(self, metric: str | Metric, *, like: bool = True) -> str | None:
         """Return the model whose mean is significantly the highest, or None if there is none."""
@@ -235,7 +235,7 @@ class Across(Result):
         name = name_of(metric, self.metrics)
         means = {row.model: row.value for row in self.standings if row.metric == name}
         return Gate.of(
-            {model: self.difference(model, baseline, metric, like=False) for model in others},
+            {model: self.difference(model, baseline, metric=metric, like=False) for model in others},
             means[baseline],
             margin=share,
             level=self.level,
@@ -258,7 +258,7 @@ class Across(Result):
                 if model not in comparison.models or baseline not in comparison.models:
                     missing.append(key)
                     continue
-                pairs[key] = comparison.difference(model, baseline, metric)
+                pairs[key] = comparison.difference(model, baseline, metric=metric)
                 values[key] = comparison.estimates[baseline][metric].value
         return pairs, values, missing
 

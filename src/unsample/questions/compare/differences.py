@@ -123,7 +123,7 @@ def _p_value(probability: float | None) -> float:
     return 1.0 if probability is None else min(probability, 1.0 - probability)
 
 
-def find_difference(pairs: Iterable[Difference], a: str, b: str, *, metric: str) -> Difference:
+def find_difference(pairs: Iterable[Difference], *, a: str, b: str, metric: str) -> Difference:
     """Return the difference of two models, ``a`` minus ``b``, whichever of the two was taken."""
     for pair in pairs:
         if pair.metric == metric and {pair.a, pair.b} == {a, b}:

@@ -92,8 +92,9 @@ class MeanDistribution:
             correlated = _by_cells(metric, models, entries=entries)
         for (a, b), pair in correlated.items():
             i, j = names.index(a), names.index(b)
-            correlations[i, j] = correlations[j, i] = pair.correlation
-            df[i, j] = df[j, i] = pair.df
+            both_orders = ([i, j], [j, i])
+            correlations[both_orders] = pair.correlation
+            df[both_orders] = pair.df
         return cls(names, values, covariance=correlations * np.outer(errors, errors), df=df)
 
     def difference(self, a: str, b: str) -> MeanWithError:
@@ -174,7 +175,8 @@ def _by_cells(metric: Metric, models: Models, *, entries: Mapping[str, Estimate]
     for (a, b), pairs in models.between.items():
         if a not in entries or b not in entries:
             continue
-        one, other = weighed[a], weighed[b]
+        one = weighed[a]
+        other = weighed[b]
         first = on_pair_cells(one, scores[a], keys=pairs.keys)
         second = on_pair_cells(other, scores[b], keys=pairs.keys)
         correlation = _correlation(

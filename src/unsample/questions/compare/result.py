@@ -125,14 +125,15 @@ class Comparison(Result):
         KeyError
             If there is no such metric or model.
         """
-        return find_difference(self.differences, a, b, metric=name_of(metric, self.metrics))
+        name = name_of(metric, self.metrics)
+        return find_difference(self.differences, a=a, b=b, metric=name)
 
     def probability(self, a: str, b: str, metric: str | Metric) -> float | None:
         """Return the probability that ``a`` is better than ``b``.
 
         It is None where one of them is known by its bounds alone.
         """
-        return self.difference(a, b, metric).probability
+        return self.difference(a, b, metric=metric).probability
 
     def winner(self, metric: str | Metric) -> str | None:
         """Return the model that beats every other significantly, or None if there is none."""
@@ -190,7 +191,7 @@ class Comparison(Result):
         name = name_of(metric, self.metrics)
         others = [model for model in self.models if model != baseline]
         return Gate.of(
-            {model: self.difference(model, baseline, name) for model in others},
+            {model: self.difference(model, baseline, metric=name) for model in others},
             self.estimates[baseline][name].value,
             margin=as_margin(margin),
             level=self.level,
@@ -219,7 +220,7 @@ class Comparison(Result):
             places = self.places(metric)
             return tied_sentence(ranked, places, of=f"full-catalogue {_METRICS}", sure=certainty)
         beaten = [model for model in ranked if model != winner]
-        differences = [self.difference(winner, model, metric) for model in beaten]
+        differences = [self.difference(winner, model, metric=metric) for model in beaten]
         smallest = min(differences, key=lambda difference: difference.low)
         return (
             f"{winner} has the highest full-catalogue {_METRICS} ({certainty}): it beats "

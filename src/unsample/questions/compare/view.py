@@ -73,8 +73,7 @@ def _runs_in_words(result: Comparison) -> str:
     runs = sorted({*result.runs.values()})
     if runs == [1]:
         return ","
-    fewest, largest = runs[0], runs[-1]
-    number = f"{fewest}" if fewest == largest else f"{fewest} to {largest}"
+    number = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
     return f", {number} runs of each, a run of"
 
 
@@ -215,7 +214,7 @@ def _cells(result: Across) -> Table:
     order_of_metrics = [metric.name for metric in result.metrics]
     order_of_models = list(result.models)
     cells = [
-        _Cell(data_set, comparison, standing)
+        _Cell(data_set, comparison, standing=standing)
         for data_set, comparison in result.comparisons.items()
         for standing in comparison.standings
     ]

@@ -14,7 +14,7 @@ from unsample._checks import check_level
 from unsample._threads import one_thread
 from unsample.bounds import Bounds, DirectMean, MeanError
 from unsample.counts import Negatives, RankCounts, Targets
-from unsample.estimators import Estimator
+from unsample.estimators import Estimator, Fit
 from unsample.likelihood import Observed
 from unsample.metrics import Metric
 from unsample.posterior import Cloud, Prior
@@ -106,42 +106,49 @@ def estimate(
     Parameters
     ----------
     ranks
-        The rank of each target among the ``sampled + 1`` items it was ranked with; 1 is the best.
-        Or a table: a file (CSV, TSV, JSON lines, Parquet, NPZ), a folder, a pattern such as
-        ``"runs/*.parquet"``, a list of files, a data frame of pandas, Polars, PyArrow, DuckDB or
-        PySpark, or what the query of `unsample.sql` returns. Or `RankCounts`. Or a dict of names
-        and any of these. Counts, saved ones too, hold ``items`` and ``sampled``: leave them out, or
-        repeat what the counts hold.
+        The ranks of targets, in one of these forms:
+
+        * an array: the rank of each target among the ``sampled + 1`` items that it was ranked
+          with; 1 is the best;
+        * a table: a file (CSV, TSV, JSON lines, Parquet, NPZ), a folder, a pattern such as
+          ``"runs/*.parquet"``, a list of files, a data frame of pandas, Polars, PyArrow, DuckDB or
+          PySpark, or the result of the query of `unsample.sql`;
+        * `RankCounts`. They hold ``items`` and ``sampled``, in files too: leave these out, or
+          repeat the same numbers;
+        * a dict of names and any of these.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
-        each target (if seen items are left out of the candidates, it differs by user).
+        each target. (If seen items are left out of the candidates, the number differs by user.)
     sampled
-        The number of items sampled for a target, without the target: one, or one for each target.
-        Where these differ, ``items - 1`` says that a target was ranked among all items: a few users
-        in full, drawn at random, show the first ranks, which no sample does.
+        The number of items sampled for a target, without the target: one number, or one for each
+        target. If these differ, ``items - 1`` means that a target was ranked among all items. A
+        few users that were drawn at random and ranked in full show the first ranks, which no sample
+        does.
     users
-        The user of each rank, if users have several targets: metrics are means over users, and
-        errors count users. HR, MRR and AP then need all targets of a user ranked among the same
+        The user of each rank, if users have several targets. Metrics are then means over users, and
+        errors count users. HR, MRR and AP need all targets of a user to be ranked among the same
         items: give a table of scored rows (user, item, score, target).
     protocol
-        How targets were ranked, which sampled ranks cannot tell at small K. ``"unseen"``: the items
-        that a user had already seen were left out of the candidates. ``"all"``: they were among
-        them. ``"repeats"``: they were, and people choose again what they chose before (baskets,
-        sessions, songs). ``"graph"``: a knowledge graph; the other relevant items of a user were
-        left out when a target was ranked, and metrics are means over targets. Without it, intervals
-        allow for the first three and are wider.
+        How targets were ranked. Sampled ranks cannot tell this at small K, and without it intervals
+        are wider: they allow for the first three.
+
+        * ``"unseen"``: items that the user had already seen were no candidates.
+        * ``"all"``: seen items were candidates.
+        * ``"repeats"``: seen items were candidates, and people choose again what they chose before
+          (baskets, sessions, songs).
+        * ``"graph"``: a knowledge graph. The other relevant items of a user were left out when a
+          target was ranked, and metrics are means over targets.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`; by default Recall@10, NDCG@10
         and AP@10.
     method
-        Names from `unsample.estimators.REGISTRY` such as ``"mle"`` or ``"bv(gamma=0.01)"``; by
-        default ``"auto"``, the value of the posterior. The methods of papers give a value and P(R);
-        intervals belong to the metric, and are the same for all methods.
+        ``"auto"``, the value of the posterior, or names from `unsample.estimators.REGISTRY` such as
+        ``"mle"`` or ``"bv(gamma=0.01)"``. The methods of papers give a value and P(R). Intervals
+        belong to the metric, and are the same for all methods.
     prior
         What other data sets say about P(R), for ``auto`` and for intervals: by default the prior in
-        the package; or your own `Prior`, or its file. With None or ``"none"`` no prior is used:
-        ``auto`` is then
-        ``mle``, and intervals are the bounds.
+        the package, or your own `Prior`, or its file. With None or ``"none"`` no prior is used:
+        ``auto`` is then ``mle``, and intervals are the bounds.
     by
         A column of the table, such as ``"model"``, for an estimate of each of its values.
     level
@@ -149,20 +156,32 @@ def estimate(
     negatives
         How items were drawn: `unsample.Negatives`, by default for each target, with replacement.
         In any case every candidate must be as likely to be drawn as any other. Ranks do not show
-        whether it was: from samples by popularity they give a wrong number without a warning.
+        whether this is so: from samples by popularity the estimate is wrong, without a warning.
     read
-        What columns of a table are called, what its rows hold, and how ties are broken: see
+        The names of the columns of a table, the contents of its rows, and how ties are broken: see
         `unsample.Read`.
 
     Returns
     -------
     Estimates
-        The metrics; a dict of them by name if there is a dict of sources, or ``by``.
+        The metrics. If there is a dict of sources, or ``by``, a dict of them by name.
+
+    Raises
+    ------
+    DesignError
+        If ``items`` or ``sampled`` is missing or cannot be.
+    RankError
+        If a rank is no whole number from 1 to ``sampled + 1``.
+    MetricError, MethodError
+        If there is no such metric or method, or the ranks cannot give it.
+    InputError
+        If another argument is wrong; the message names it.
 
     >>> ranks = [1 + user**3 // 300_000 for user in range(300)]
     >>> result = estimate(ranks, items=3706, sampled=99, metrics="Recall@50")
-    >>> round(result["Recall@50"].value, 1), result["Recall@50"].resolved
-    (0.3, True)
+    >>> recall = result["Recall@50"]
+    >>> round(recall.value, 1), [round(end, 1) for end in recall.interval(0.95)], recall.resolved
+    (0.3, [0.2, 0.3], True)
     """
     check_level(level)
     inputs = Inputs.of(
@@ -185,7 +204,7 @@ def estimate(
             level=level,
             filtered=filtered,
         )
-    warn_of(note for found in results.values() for note in found.notes)
+    warn_of(note for result in results.values() for note in result.notes)
     return results[""] if by is None and list(results) == [""] else results
 
 
@@ -200,121 +219,162 @@ def estimate_counts(
     level: float = DEFAULT_LEVEL,
     filtered: bool = False,
 ) -> Estimates:
-    """Return what `estimate` returns, but raise no warnings: they are in the result.
+    """Return what `estimate` returns, without raising warnings: they are in the result.
 
-    Callers that print warnings themselves need no others. To filter warnings is not safe in
-    threads: filters belong to the whole process, and one thread's change would stay for the others.
+    So callers that print warnings themselves need no filter of warnings. A filter is not safe in
+    threads: it belongs to the whole process, and one thread's change would hold for the others.
     """
     check_protocol(protocol)
     wanted = _metrics.parse_all(usual_metrics(counts) if metrics is None else metrics)
     refuse_overdrawn(counts.largest, counts.sampled)
-    held = as_prior(prior)
-    methods = as_methods(method, held)
-    for asked in methods.values():
-        if asked is not None:
-            asked.require(wanted)
+    known_prior = as_prior(prior)
+    methods = as_methods(method, known_prior)
+    for estimator in methods.values():
+        if estimator is not None:
+            estimator.require(wanted)
     parts = []
-    for each, same in _weighed_apart(counts, wanted):
-        weighed = _certified(each, same)
-        if weighed.known.all():
-            parts.append(_known(weighed, same, methods))
+    for weighed, metrics_of_part in _by_weights(counts, wanted):
+        known = _as_known(weighed, metrics_of_part)
+        if known.known.all():
+            parts.append(_of_known_ranks(known, metrics_of_part, methods=methods))
             continue
-        cloud = None if held is None else Cloud.of(weighed, held, protocol=protocol)
-        parts.append(_sampled(weighed, same, methods, cloud))
+        cloud = None
+        if known_prior is not None:
+            cloud = Cloud.of(known, known_prior, protocol=protocol)
+        parts.append(_of_samples(known, metrics_of_part, methods=methods, cloud=cloud))
     by_name = {(entry.method, entry.metric.name): entry for part in parts for entry in part.entries}
-    # P(R) is that of a metric to which all relevant items of a user count the same, if any.
-    alike = [part for part in parts if part.metrics[0].family.weighs_alike] or parts[:1]
+    # P(R) belongs to a metric that weighs all relevant items of a user equally, if there is one.
+    equally = [part for part in parts if part.metrics[0].family.weighs_alike]
+    curves = (equally or parts)[0].curves
     notes = beyond_items(wanted, counts.catalogues[1])
-    notes += drawn_often(counts) + one_less(counts)
-    notes += [Note("biased", each.caution) for each in methods.values() if each and each.caution]
+    notes += drawn_often(counts)
+    notes += one_less(counts)
+    for estimator in methods.values():
+        if estimator is not None and estimator.caution:
+            notes.append(Note("biased", estimator.caution))
+    for part in parts:
+        notes += part.notes
     return Estimates(
-        tuple(by_name[name, metric.name] for name in methods for metric in wanted),
-        counts,
-        alike[0].curves,
-        tuple(dict.fromkeys([*notes, *(note for part in parts for note in part.notes)])),
+        entries=tuple(by_name[name, metric.name] for name in methods for metric in wanted),
+        counts=counts,
+        distributions=curves,
+        notes=tuple(dict.fromkeys(notes)),
         protocol=protocol,
         filtered=filtered,
         level=level,
     )
 
 
-def _weighed_apart(
+def _by_weights(
     counts: RankCounts, metrics: tuple[Metric, ...]
 ) -> list[tuple[RankCounts, tuple[Metric, ...]]]:
-    """Return counts for each way to weigh targets, with the metrics that weigh them in this way."""
-    found: dict[bytes, tuple[RankCounts, list[Metric]]] = {}
+    """Return the counts for each way to weigh targets, with the metrics that weigh them so."""
+    groups: dict[bytes, tuple[RankCounts, list[Metric]]] = {}
     for metric in metrics:
         weighed = counts.for_metric(metric)
         key = weighed.weight.tobytes() + weighed.relevant.tobytes()
-        found.setdefault(key, (weighed, []))[1].append(metric)
-    return [(weighed, tuple(same)) for weighed, same in found.values()]
+        _, metrics_of_group = groups.setdefault(key, (weighed, []))
+        metrics_of_group.append(metric)
+    return [(weighed, tuple(metrics_of_group)) for weighed, metrics_of_group in groups.values()]
 
 
 class _Part(NamedTuple):
-    """What is asked about metrics that all weigh targets in the same way."""
+    """The estimates of metrics that weigh targets in the same way."""
 
     metrics: tuple[Metric, ...]
     entries: list[Estimate]
+    #: P(R) by method.
     curves: Mapping[str, RankDistribution]
     notes: list[Note]
 
 
-def _known(
-    counts: RankCounts, metrics: tuple[Metric, ...], methods: Mapping[str, Estimator | None]
+def _of_known_ranks(
+    counts: RankCounts,
+    metrics: tuple[Metric, ...],
+    *,
+    methods: Mapping[str, Estimator | None],
 ) -> _Part:
-    """Return the metrics of users whose ranks are all known, which are no method's."""
-    observed, entries = Observed.prepare(counts), list[Estimate]()
+    """Return metrics of users whose ranks are all known: the same value by each method."""
+    observed = Observed.prepare(counts)
+    entries: list[Estimate] = []
     for metric in metrics:
         direct = DirectMean.of(metric, counts)
         values = observed.known_weights([metric])[:, 0] if direct is None else direct.values
         value = counts.weight_per_user * float(counts.weight @ values) / float(counts.weight.sum())
-        error = MeanError.of_cells(values, counts, metric)
+        error = MeanError.of_cells(values, counts, metric=metric)
         entries += [
             Estimate.of_known(metric, name, value=value, error=error, counts=counts)
             for name in methods
         ]
-    return _Part(metrics, entries, {}, [])
+    return _Part(metrics, entries, curves={}, notes=[])
 
 
-def _sampled(
+def _of_samples(
     counts: RankCounts,
     metrics: tuple[Metric, ...],
+    *,
     methods: Mapping[str, Estimator | None],
     cloud: Cloud | None,
 ) -> _Part:
-    """Answer with one cloud, and one fit of each method of a paper."""
+    """Return metrics of sampled ranks, from one cloud and one fit of each method of a paper."""
     cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in metrics]
     bounds = Bounds.of(counts, cutoffs)
-    papers = {name: each for name, each in methods.items() if each is not None}
-    observed = Observed.prepare(counts, cutoffs=cutoffs) if papers else None
-    fits = {name: each.evaluate(observed, metrics) for name, each in papers.items() if observed}
-    learned = None if cloud is None else cloud.mean()
-    curves = {name: fits[name].distribution if name in fits else learned for name in methods}
-    entries, notes = list[Estimate](), on_fits(fits, metrics)
-    for place, metric in enumerate(metrics):
-        known = sampled_estimate(
+    fits = _fits(counts, metrics, methods=methods)
+    entries: list[Estimate] = []
+    notes = on_fits(fits, metrics)
+    for index, metric in enumerate(metrics):
+        first = sampled_estimate(
             metric, next(iter(methods)), counts=counts, bounds=bounds, cloud=cloud
         )
         unbiased = DirectMean.of(metric, counts) is not None
         for name in methods:
-            entry = known if name == known.method else replace(known, method=name)
+            entry = first if name == first.method else replace(first, method=name)
             if name in fits and not unbiased:
-                value = counts.weight_per_user * float(fits[name].values[0, place])
+                value = counts.weight_per_user * float(fits[name].values[0, index])
                 entry = replace(entry, value=min(value, counts.ceiling(metric)))
             entries.append(entry)
             notes += outside(entry)
     # An unbiased mean does not depend on the curves, whatever they are like.
     of_curves = any(entry.source != MEAN for entry in entries)
-    notes += on_likeness(bounds, cloud if of_curves else None, entries)
-    kept = {name: curve for name, curve in curves.items() if curve is not None}
-    return _Part(metrics, entries, kept, notes)
+    notes += on_likeness(bounds, cloud if of_curves else None, entries=entries)
+    return _Part(metrics, entries, curves=_curves(methods, fits, cloud=cloud), notes=notes)
 
 
-def _certified(counts: RankCounts, metrics: Sequence[Metric]) -> RankCounts:
-    """Return ranks of a certified evaluation as known: all beyond K are the same to metrics@K."""
+def _curves(
+    methods: Iterable[str], fits: Mapping[str, Fit], *, cloud: Cloud | None
+) -> dict[str, RankDistribution]:
+    """Return P(R) by method, for methods that estimate it."""
+    curves = {name: fits[name].distribution for name in methods if name in fits}
+    if cloud is not None:
+        curves = {name: curves[name] if name in fits else cloud.mean() for name in methods}
+    return {name: curve for name, curve in curves.items() if curve is not None}
+
+
+def _fits(
+    counts: RankCounts,
+    metrics: tuple[Metric, ...],
+    *,
+    methods: Mapping[str, Estimator | None],
+) -> dict[str, Fit]:
+    """Return the fit of each method of a paper; ``auto`` has none."""
+    estimators = {name: method for name, method in methods.items() if method is not None}
+    if not estimators:
+        return {}
+    cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in metrics]
+    observed = Observed.prepare(counts, cutoffs=cutoffs)
+    return {name: method.evaluate(observed, metrics) for name, method in estimators.items()}
+
+
+def _as_known(counts: RankCounts, metrics: Sequence[Metric]) -> RankCounts:
+    """Return the ranks of a certified evaluation as known, if the metrics can tell no difference.
+
+    Such ranks are known up to K, and beyond it only as ranges, which are all the same to metrics@K.
+    """
     vague = counts.low < counts.high
-    if not vague.any() or counts.replacement or (counts.sampled < counts.items - 1).any():
+    of_all_items = not counts.replacement and bool((counts.sampled == counts.items - 1).all())
+    if not vague.any() or not of_all_items:
         return counts
-    if any(metric.k is None or (counts.low[vague] <= metric.k).any() for metric in metrics):
-        return counts
+    for metric in metrics:
+        if metric.k is None or (counts.low[vague] <= metric.k).any():
+            return counts
     return replace(counts, low=counts.high)

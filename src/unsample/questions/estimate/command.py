@@ -50,10 +50,10 @@ def estimate(
     """
     read = options.reading(asked)
     if print_sql is not None:
-        return options.query(print_sql, files, read, asked, by=by)
+        return options.query(print_sql, files, read=read, asked=asked, by=by)
     from unsample.questions.estimate import ask
 
-    found: Estimates | dict[str, Estimates] = ask.estimate(
+    result: Estimates | dict[str, Estimates] = ask.estimate(
         options.sources(files),
         metrics=metrics or None,
         by=by,
@@ -61,4 +61,4 @@ def estimate(
         read=read,
         **asked,
     )
-    return found
+    return result

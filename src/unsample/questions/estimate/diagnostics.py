@@ -1,4 +1,4 @@
-"""What a reader should know beside an estimate: what is hardly meant, and what cannot be told."""
+"""Notes on an estimate: arguments that are probably slips, and limits of what data can tell."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ from unsample.report import Note
 
 #: How many metrics a note names.
 _NAMED = 3
-#: Ranks before the last whose targets say how many to expect at the last, and how many make an
-#: empty last rank no accident: exp(-10) is less than one in twenty thousand.
-_BEFORE, _NEAREST, _NO_ACCIDENT = 10, 3, 10.0
+#: The ranks before the last one tell how many targets to expect there: so many ranks ...
+_BEFORE = 10
+#: ... of which these, the last, have the smallest numbers if numbers fall towards the end.
+_NEAREST = 3
+#: If so many targets are expected, an empty last rank is no accident: exp(-10) is less than one in
+#: twenty thousand.
+_NO_ACCIDENT = 10.0
 _REFUTED = (
     "no distribution of global ranks fits these sampled ranks: items, sampled, or how items were "
     "drawn or ties broken is not as stated, and no estimate can be trusted"
@@ -42,12 +46,16 @@ _UNLIKE = (
 def beyond_items(metrics: Iterable[Metric], items: int) -> list[Note]:
     """Return a note about metrics whose K is beyond the catalogue."""
     beyond = [metric.name for metric in metrics if metric.k is not None and metric.k > items]
-    names = ", ".join(beyond[:_NAMED]) + (", ..." if len(beyond) > _NAMED else "")
+    if not beyond:
+        return []
+    names = ", ".join(beyond[:_NAMED])
+    if len(beyond) > _NAMED:
+        names += ", ..."
     text = (
         f"K must be at most items = {items:,} to cut anything off, got {names}: all items count; "
         "check items and K"
     )
-    return [Note("beyond", text)] if beyond else []
+    return [Note("beyond", text)]
 
 
 def drawn_often(counts: RankCounts) -> list[Note]:
@@ -58,25 +66,29 @@ def drawn_often(counts: RankCounts) -> list[Note]:
     often = counts.sampled > counts.largest - 1
     if 2.0 * counts.weight[often].sum() <= counts.weight.sum():
         return []
-    where = int(np.argmax(often))
+    first = int(np.argmax(often))
     text = (
-        f"sampled must be less than items to save anything, got {counts.sampled[where]:,} draws "
-        f"from {counts.largest[where]:,} items; check items, the size of the whole catalogue, and "
+        f"sampled must be less than items to save anything, got {counts.sampled[first]:,} draws "
+        f"from {counts.largest[first]:,} items; check items, the size of the whole catalogue, and "
         "if all its items were ranked give unsample.exact the ranks"
     )
     return [Note("drawn often", text)]
 
 
 def one_less(counts: RankCounts) -> list[Note]:
-    """Return a note if nobody has the last rank, where as many should as have those before."""
+    """Return a note if nobody has the last rank, but many have the ranks before it.
+
+    Then 99 negatives may have been counted as 100 items: among 100 items there are 100 ranks.
+    """
     sampled = int(counts.sampled[0])
     if (counts.sampled != sampled).any() or (counts.low < counts.high).any() or counts.full.any():
         return []
     ranks = range(max(sampled + 1 - _BEFORE, 1), sampled + 2)
     *before, last = (int(counts.count[counts.low == rank].sum()) for rank in ranks)
     nearest = min(before[-_NEAREST:])
-    # Where numbers fall towards the end they may go on falling.
-    expected = nearest * min(1.0, nearest * len(before) / max(sum(before), 1))
+    # If numbers fall towards the end, they may go on falling.
+    fall = min(1.0, nearest * len(before) / max(sum(before), 1))
+    expected = nearest * fall
     if last or expected < _NO_ACCIDENT:
         return []
     text = (
@@ -89,7 +101,7 @@ def one_less(counts: RankCounts) -> list[Note]:
 
 
 def on_fits(fits: Mapping[str, Fit], metrics: Sequence[Metric]) -> list[Note]:
-    """Return what is to be known of the methods of papers."""
+    """Return notes on methods of papers that did not converge, or left a metric's range."""
     notes = []
     for name, fit in fits.items():
         if not fit.certificate.usable:
@@ -99,9 +111,9 @@ def on_fits(fits: Mapping[str, Fit], metrics: Sequence[Metric]) -> list[Note]:
             )
             notes.append(Note("unconverged", text))
         moved = [
-            f"{metric.name} = {fit.unclipped[0, place]:.6g}"
-            for place, metric in enumerate(metrics)
-            if fit.clipped[place]
+            f"{metric.name} = {fit.unclipped[0, index]:.6g}"
+            for index, metric in enumerate(metrics)
+            if fit.clipped[index]
         ]
         if moved:
             text = (
@@ -114,7 +126,7 @@ def on_fits(fits: Mapping[str, Fit], metrics: Sequence[Metric]) -> list[Note]:
 
 
 def outside(entry: Estimate) -> list[Note]:
-    """Return a note if a value is outside its bounds: then the method is wrong."""
+    """Return a note if a value is outside its bounds, which shows that the method is wrong."""
     low, high = entry.limits
     if low - 1e-9 <= entry.value <= high + 1e-9 or entry.method == "naive":
         return []
@@ -125,16 +137,16 @@ def outside(entry: Estimate) -> list[Note]:
     return [Note("outside", text)]
 
 
-def on_likeness(bounds: Bounds, cloud: Cloud | None, entries: Sequence[Estimate]) -> list[Note]:
-    """Return what speaks against the data as they were stated, and why intervals are bounds."""
+def on_likeness(bounds: Bounds, cloud: Cloud | None, *, entries: Sequence[Estimate]) -> list[Note]:
+    """Return notes if the data contradict what was stated of them, and why intervals are bounds."""
     if not bounds.feasible:
         return [Note("refuted", _REFUTED)]
     if cloud is None:
         return []
     if cloud.blind:
         return [Note("shared", _SHARED)]
-    found = [Note("unlike", _UNLIKE)] if cloud.fitted.unlike else []
-    few = dict.fromkeys(each.metric.name for each in entries if each.source == BOUNDS)
-    if few and cloud.fitted.cells.items is not None:
-        found.append(Note("few items", _FEW_ITEMS.format(metrics=", ".join(few))))
-    return found
+    notes = [Note("unlike", _UNLIKE)] if cloud.fitted.unlike else []
+    by_bounds = dict.fromkeys(entry.metric.name for entry in entries if entry.source == BOUNDS)
+    if by_bounds and cloud.fitted.cells.items is not None:
+        notes.append(Note("few items", _FEW_ITEMS.format(metrics=", ".join(by_bounds))))
+    return notes

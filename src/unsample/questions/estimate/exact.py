@@ -48,11 +48,12 @@ def exact(
     full_ranks
         The rank of each relevant item among all candidates of its user; 1 is the best. Or a table,
         as in `unsample.estimate`, with a column ``rank``, and with columns ``user``, ``items`` or
-        ``relevance`` if they differ.
+        ``relevance`` if these differ by row.
     items
         The number of candidates, the relevant ones included: one number, or one for each rank.
     metrics
-        Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
+        Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`; by default Recall@10, NDCG@10
+        and AP@10.
     users
         The user of each rank, if users have several relevant items. Metrics are means over users.
     relevance
@@ -62,68 +63,95 @@ def exact(
         True: the others were left out when an item was ranked, as in knowledge graphs; metrics are
         then means over relevant items.
 
-    >>> exact([1, 3, 20], items=100, metrics="HR@10")["HR@10"].value
-    0.6666666666666666
-    >>> exact([1, 3, 20], items=100, users=["a", "a", "b"], metrics="Recall@10")["Recall@10"].value
+    Returns
+    -------
+    Estimates
+        The metrics; their method is ``"exact"``.
+
+    Raises
+    ------
+    DesignError
+        If ``items`` is missing.
+    RankError
+        If a rank is no whole number from 1 to ``items``, or a user has a rank twice.
+    InputError
+        If another argument is wrong; the message names it.
+
+    >>> ranks = [1, 3, 20]
+    >>> round(exact(ranks, items=100, metrics="HR@10")["HR@10"].value, 4)
+    0.6667
+    >>> result = exact(ranks, items=100, users=["a", "a", "b"], metrics="Recall@10")
+    >>> result["Recall@10"].value                                 # the mean of 1 and 0
     0.5
     """
     if is_table(full_ranks):
         if users is not None or relevance is not None:
             raise InputError("users and relevance must be left out with a table; give it columns")
         table = read_full_ranks(full_ranks, items=items)
-        full_ranks, items = table.ranks, table.items
-        users, relevance = table.users, table.relevance
+        full_ranks = table.ranks
+        items = table.items
+        users = table.users
+        relevance = table.relevance
     refuse_run(full_ranks)
     if items is None:
         raise DesignError("items must be given with ranks, got None; it counts all candidates")
     wanted = _metrics.parse_all(DEFAULT_METRICS if metrics is None else metrics)
     ranks = as_integer_array("ranks", full_ranks, hint=WHOLE).astype(np.int64)
-    grades = None if relevance is None else as_grades(relevance, len(ranks), wanted)
+    grades = None
+    if relevance is not None:
+        grades = as_grades(relevance, len(ranks), metrics=wanted)
     if grades is not None and not (grades > 0).all():
         kept = grades > 0
         if not kept.any():
             raise InputError("relevance must be above 0 for at least one rank, got none")
-        ranks, grades = ranks[kept], grades[kept]
+        ranks = ranks[kept]
+        grades = grades[kept]
         users = np.asarray(users)[kept] if np.ndim(users) else users  # type: ignore[arg-type]
         items = np.asarray(items)[kept] if np.ndim(items) else items
-    found = Targets(
-        ranks, items, np.asarray(items) - 1, users, replacement=False, filtered=filtered
+    targets = Targets(
+        ranks,
+        items,
+        sampled=np.asarray(items) - 1,
+        users=users,
+        replacement=False,
+        filtered=filtered,
     )
     try:
-        counts = found.counts
+        counts = targets.counts
     except RankError as problem:
         text, _, hint = str(problem).replace("sampled + 1", "items").partition("; these may be")
         raise RankError(f"{text}; check items" if hint else text) from problem
     if counts.several:
-        _refuse_equal_ranks(found)
-    result = exact_targets(found, wanted, grades)
+        _refuse_equal_ranks(targets)
+    result = exact_targets(targets, wanted, relevance=grades)
     warn_of(result.notes)
     return result
 
 
 @one_thread()
 def exact_targets(
-    found: Targets, wanted: tuple[Metric, ...], relevance: FloatArray | None
+    targets: Targets, metrics: tuple[Metric, ...], *, relevance: FloatArray | None
 ) -> Estimates:
-    """Return what `exact` returns, for targets with full ranks known as far as metrics need."""
-    users = UserValues.of(found, wanted, relevance=relevance)
+    """Return metrics from full ranks, which must be known as far as the metrics need them."""
+    users = UserValues.of(targets, metrics, relevance=relevance)
+    counts = targets.counts
     entries = []
-    for place, (metric, mean) in enumerate(zip(wanted, users.means, strict=True)):
-        error = MeanError.of(users.totals[:, place], users.weights, metric)
+    for index, (metric, mean) in enumerate(zip(metrics, users.means, strict=True)):
+        error = MeanError.of(users.totals[:, index], users.weights, metric=metric)
         entries.append(
-            Estimate.of_known(metric, NAME, value=float(mean), error=error, counts=found.counts)
+            Estimate.of_known(metric, NAME, value=float(mean), error=error, counts=counts)
         )
     return Estimates(
         tuple(entries),
-        found.counts,
-        {NAME: _as_distribution(found.counts)},
-        filtered=found.filtered,
-        notes=tuple(beyond_items(wanted, found.counts.catalogues[1])),
+        counts,
+        distributions={NAME: _as_distribution(counts)},
+        filtered=targets.filtered,
+        notes=tuple(beyond_items(metrics, counts.catalogues[1])),
     )
 
 
 def _as_distribution(counts: RankCounts) -> RankDistribution:
-    """Return the distribution of the ranks; each user counts as one."""
+    """Return the distribution of the ranks, in which each user has the weight 1."""
     weight = counts.weight / counts.relevant
     grid = RankGrid.fine(
         counts.largest_catalogue, cutoffs=np.unique(counts.low)[:_MOST_SINGLE_RANKS]
@@ -132,8 +160,8 @@ def _as_distribution(counts: RankCounts) -> RankDistribution:
     return RankDistribution(grid, mass / mass.sum())
 
 
-def as_grades(relevance: npt.ArrayLike, size: int, metrics: Iterable[Metric]) -> FloatArray:
-    """Return the relevance of each target; refuse what the metrics cannot weigh."""
+def as_grades(relevance: npt.ArrayLike, size: int, *, metrics: Iterable[Metric]) -> FloatArray:
+    """Return the relevance of each of ``size`` targets; refuse grades that metrics cannot weigh."""
     check_unmasked("relevance", relevance)
     grades = np.asarray(relevance, dtype=np.float64)
     if grades.shape != (size,):
@@ -146,26 +174,27 @@ def as_grades(relevance: npt.ArrayLike, size: int, metrics: Iterable[Metric]) ->
             f"relevance must be finite and not negative, got {grades[bad]} {at_position(bad, size)}"
         )
     for metric in metrics:
-        most = metric.family.largest_grade
-        if metric.family.gain is not None and (grades > most).any():
-            bad = int(np.argmax(grades > most))
+        largest = metric.family.largest_grade
+        if metric.family.gain is not None and (grades > largest).any():
+            bad = int(np.argmax(grades > largest))
             raise InputError(
-                f"relevance must be at most {most:g} for {metric}, got {grades[bad]} "
+                f"relevance must be at most {largest:g} for {metric}, got {grades[bad]} "
                 f"{at_position(bad, size)}: its gain would be too large to add up; use grades such "
                 "as 0 to 4"
             )
     return grades
 
 
-def _refuse_equal_ranks(found: Targets) -> None:
-    """Refuse a user with two items at the same rank: no list has that."""
-    user: IntArray = number_users(found.users, len(found.ranks))  # type: ignore[arg-type]
-    order = np.lexsort([found.ranks, user])
-    same = (np.diff(user[order]) == 0) & (np.diff(np.asarray(found.ranks)[order]) == 0)
-    if same.any():
-        where = order[int(np.argmax(same))]
+def _refuse_equal_ranks(targets: Targets) -> None:
+    """Refuse a user with two items at the same rank, which no list has."""
+    ranks = np.asarray(targets.ranks)
+    user: IntArray = number_users(targets.users, len(ranks))  # type: ignore[arg-type]
+    order = np.lexsort([ranks, user])
+    same_as_next = (np.diff(user[order]) == 0) & (np.diff(ranks[order]) == 0)
+    if same_as_next.any():
+        target = order[int(np.argmax(same_as_next))]
         raise RankError(
-            f"ranks of one user must differ, got rank {found.ranks[where]} twice for user "
-            f"{np.asarray(found.users)[where]}; if other relevant items were left out when an item "
-            "was ranked, pass filtered=True"
+            f"ranks of one user must differ, got rank {ranks[target]} twice for user "
+            f"{np.asarray(targets.users)[target]}; if other relevant items were left out when an "
+            "item was ranked, pass filtered=True"
         )

@@ -1,4 +1,4 @@
-"""What `estimate` and `compare` are given: sources of any kind, and what holds for all of them."""
+"""`Inputs`: what the arguments of `estimate` and `compare` say of all their sources of ranks."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from unsample.metrics import DEFAULT_METRICS
 from unsample.questions.estimate.prior_choice import check_protocol
 from unsample.tables import Asked, Read, is_table, read_counts, read_data_sets, read_models
 
-#: Columns by which a mapping is known to be one table, and not a table for each name.
-_TELLING = ("rank", "score", "bin")
+#: A mapping with one of these columns is one table, and not a table for each name.
+_COLUMNS_OF_A_TABLE = ("rank", "score", "bin")
 #: The protocol in which other relevant items are left out when a target is ranked.
 GRAPH = "graph"
 
@@ -37,13 +37,13 @@ GRAPH = "graph"
 class Inputs:
     """What holds for all sources: their sizes and users, how items were drawn, how tables are read.
 
-    Sizes and users of arrays may differ by target; those of a table are its columns.
+    The sizes and the users of an array may differ by target. A table has columns for them.
     """
 
     items: Any
     sampled: Any
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None
-    #: What is asked of a table, but for its sizes.
+    #: How tables are read, and how items were drawn; without the sizes.
     asked: Asked
 
     @classmethod
@@ -57,38 +57,49 @@ class Inputs:
         protocol: str | None,
         read: Read | None,
     ) -> Inputs:
-        """Return what the arguments of `estimate` and `compare` say of all sources."""
-        how = Read() if read is None else read
-        check_kind("read", how, Read, hint="such as unsample.Read(rows='scores')")
+        """Check the arguments of `estimate` and `compare` that hold for all sources.
+
+        Raises
+        ------
+        InputError
+            If ``read``, ``negatives`` or ``protocol`` is of another kind.
+        """
+        reading = Read() if read is None else read
+        check_kind("read", reading, Read, hint="such as unsample.Read(rows='scores')")
         asked = Asked(
-            read=how,
+            read=reading,
             filtered=check_protocol(protocol) == GRAPH,
             negatives=as_negatives(negatives),
         )
-        return cls(items, sampled, users, asked)
+        return cls(items, sampled, users=users, asked=asked)
 
-    def sources(self, given: Any) -> dict[str, Any] | None:
-        """Return the source of each name; None where one source is given for all."""
-        named = self.asked.read.columns or {}
-        if not isinstance(given, Mapping) or any(named.get(c, c) in given for c in _TELLING):
+    def sources(self, ranks: Any) -> dict[str, Any] | None:
+        """Return the source of each name; None if ``ranks`` is a single source."""
+        if not isinstance(ranks, Mapping):
             return None
-        if not given:
+        renamed = self.asked.read.columns or {}
+        if any(renamed.get(column, column) in ranks for column in _COLUMNS_OF_A_TABLE):
+            return None
+        if not ranks:
             raise InputError("ranks must be those of at least one name, got an empty dict")
-        return {str(name): source for name, source in given.items()}
+        return {str(name): source for name, source in ranks.items()}
 
-    def counts(self, given: Any, by: str | None) -> dict[str, RankCounts]:
-        """Return the counts of each source, or of each value of ``by``; else under no name."""
-        several = self.sources(given)
-        if several is not None:
-            return {name: self._counts(source, name) for name, source in several.items()}
-        if is_table(given):
-            return dict(read_counts(given, self._table(by)))
+    def counts(self, ranks: Any, by: str | None) -> dict[str, RankCounts]:
+        """Return counts by name: of each source, or of each value of the column ``by``.
+
+        The counts of a single source have the name ``""``.
+        """
+        sources = self.sources(ranks)
+        if sources is not None:
+            return {name: self._counts(source, name) for name, source in sources.items()}
+        if is_table(ranks):
+            return dict(read_counts(ranks, self._table(by)))
         if by is not None:
-            raise InputError(f"by must be left out with {_kind(given)}, which have no columns")
-        return {"": self._counts(given)}
+            raise InputError(f"by must be left out with {_kind(ranks)}, which have no columns")
+        return {"": self._counts(ranks)}
 
     def check_agrees(self, source: str, counts: RankCounts) -> None:
-        """Refuse what is said of ``counts`` beside them, if it is not what they hold."""
+        """Refuse arguments that contradict what ``counts`` hold; ``source`` names the counts."""
         if self.users is not None:
             raise InputError(f"users must be left out with {source}, where they are counted")
         check_agrees(
@@ -100,13 +111,14 @@ class Inputs:
         )
 
     def _counts(self, source: Any, name: str = "") -> RankCounts:
+        """Return the counts of one source."""
         if is_table(source):
             return _only(read_counts(source, self._table()), name)
-        found = self.targets(source, name)
-        return found if isinstance(found, RankCounts) else found.counts
+        targets = self.targets(source, name)
+        return targets if isinstance(targets, RankCounts) else targets.counts
 
     def models(self, table: Any, by: str) -> ModelCounts:
-        """Return the counts of the models of one table, and of each two of them."""
+        """Return the counts of the models of one table, and of each pair of models."""
         return read_counts(table, self._table(by, runs=True), pair=True)
 
     def data_sets(self, table: Any, across: str, *, by: str) -> dict[str, ModelCounts]:
@@ -118,30 +130,25 @@ class Inputs:
         return read_data_sets(table, self._table(by, runs=True), across=across)
 
     def tables(self, sources: Mapping[str, Any]) -> ModelCounts | dict[str, Targets]:
-        """Return the counts of models with a table each, by one query.
+        """Return the counts of models that have a table each, by one query.
 
-        Without users, these are their targets, which are matched by their order.
+        If the tables have no users, return the targets, which are matched by their order.
         """
         return read_models(sources, self._table())
 
     def targets(self, source: Any, name: str = "") -> Targets | RankCounts:
-        """Return the targets of one source that is no table, or its counts if it holds no more."""
+        """Return the targets of one source that is no table; the counts if it holds only these."""
         if isinstance(source, RankCounts | Targets):
             kind = _kind(source)
             counts = source if isinstance(source, RankCounts) else source.counts
             self.check_agrees(f"the {kind} of {name}" if name else f"the {kind}", counts)
             return source
         refuse_run(source)
-        for what in ("items", "sampled"):
-            if getattr(self, what) is None:
+        for argument, value in (("items", self.items), ("sampled", self.sampled)):
+            if value is None:
                 raise DesignError(
-                    f"{what} must be given with ranks, got None; see help(unsample.estimate)"
+                    f"{argument} must be given with ranks, got None; see help(unsample.estimate)"
                 )
-        users = self.users
-        if isinstance(users, Mapping):
-            if name not in users:
-                raise InputError(f"users must hold the users of every model, got none for {name}")
-            users = users[name]
         shared = None
         if self.asked.negatives.shared:
             shared = ItemCounts.without_outcomes(int(np.max(self.sampled)))
@@ -149,24 +156,33 @@ class Inputs:
         return Targets(
             as_integer_array(what, source, hint=WHOLE).astype(np.int64),
             self.items,
-            self.sampled,
-            users,
-            self.asked.negatives.replacement,
+            sampled=self.sampled,
+            users=self._users_of(name),
+            replacement=self.asked.negatives.replacement,
             filtered=self.asked.filtered,
             shared=shared,
         )
 
+    def _users_of(self, name: str) -> npt.ArrayLike | None:
+        """Return the users of the source with this name."""
+        if not isinstance(self.users, Mapping):
+            return self.users
+        if name not in self.users:
+            raise InputError(f"users must hold the users of every model, got none for {name}")
+        users: npt.ArrayLike = self.users[name]
+        return users
+
     def _table(self, by: str | None = None, *, runs: bool = False) -> Asked:
-        """Return what is asked of a table."""
+        """Return how a table is read, with its sizes and the column of its groups."""
         if self.users is not None:
             raise InputError("users must be left out with a table; give it a column user")
         return replace(self.asked, items=self.items, sampled=self.sampled, by=by, runs=runs)
 
 
 def refuse_run(source: object) -> None:
-    """Refuse a run of ranx, which holds scores: which documents are relevant, another object says.
+    """Refuse a run of ranx: it holds scores, and does not tell which documents are relevant.
 
-    It is known by the name of its module, so that ranx need not be there.
+    The name of its module identifies it, so that ranx need not be installed.
     """
     kind = type(source)
     if kind.__module__.partition(".")[0] == "ranx":
@@ -176,33 +192,38 @@ def refuse_run(source: object) -> None:
         )
 
 
-def _only(found: Mapping[str, RankCounts], name: str) -> RankCounts:
+def _only(models: Mapping[str, RankCounts], name: str) -> RankCounts:
     """Return the only model of a table; a table of counts may hold several."""
-    if len(found) > 1:
-        raise InputError(f"{name} must hold one model, got {', '.join(found)}; give it alone")
-    return next(iter(found.values()))
+    if len(models) > 1:
+        raise InputError(f"{name} must hold one model, got {', '.join(models)}; give it alone")
+    return next(iter(models.values()))
 
 
-def _kind(given: object) -> str:
-    return type(given).__name__ if isinstance(given, RankCounts | Targets) else "ranks"
+def _kind(source: object) -> str:
+    """Return what a source is called in messages."""
+    return type(source).__name__ if isinstance(source, RankCounts | Targets) else "ranks"
 
 
 def named_by_stem(paths: Iterable[Any]) -> dict[str, Any]:
-    """Return files by their names without endings, which name the models in them."""
-    found: dict[str, Any] = {}
+    """Return files by their names without endings, which name the models in them.
+
+    >>> named_by_stem(["runs/ease.csv", "runs/als.csv"])
+    {'ease': 'runs/ease.csv', 'als': 'runs/als.csv'}
+    """
+    files: dict[str, Any] = {}
     for path in paths:
         stem = PurePath(path).stem
-        if stem in found:
+        if stem in files:
             raise InputError(
-                f"files must differ in their names, which name the models, got {str(found[stem])!r}"
+                f"files must differ in their names, which name the models, got {str(files[stem])!r}"
                 f" and {str(path)!r}; name them yourself: NAME=FILE, or a dict in Python"
             )
-        found[stem] = path
-    return found
+        files[stem] = path
+    return files
 
 
 def usual_metrics(counts: RankCounts) -> list[str]:
-    """Return the metrics that are asked for by default: of the usual ones, all that can be."""
+    """Return the default metrics, except those that these counts cannot give."""
     if not counts.several or (counts.position > 0).all():
         return list(DEFAULT_METRICS)
     return [name for name in DEFAULT_METRICS if not _metrics.parse(name).family.uses_positions]

@@ -1,4 +1,4 @@
-"""Which prior, protocol and methods an argument means."""
+"""Read the arguments ``prior``, ``protocol`` and ``method``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ NONE = "none"
 
 
 def as_prior(prior: Prior | str | os.PathLike[str] | None) -> Prior | None:
-    """Return the prior for an object, a file, the name of the shipped one, or none."""
+    """Return the prior that an argument means: an object, a file, the shipped one, or none.
+
+    Raises
+    ------
+    InputError
+        If it is none of these.
+    """
     if isinstance(prior, Prior):
         return prior
     if prior is None or prior == NONE:
@@ -42,21 +48,33 @@ def check_protocol(protocol: str | None) -> str | None:
 def as_methods(
     method: str | Estimator | Iterable[str | Estimator], prior: Prior | None
 ) -> dict[str, Estimator | None]:
-    """Return the methods by name; `auto` is the posterior's value, or without a prior `mle`."""
-    found: dict[str, Estimator | None] = {}
-    for each in [method] if isinstance(method, str | Estimator) else method:
-        name, given = ("", "")
-        if not isinstance(each, Estimator):
-            name, given = _estimators.read_method(each, (AUTO, *_estimators.REGISTRY))
+    """Return the methods by name; None is ``auto``, which without a prior is ``mle``.
+
+    >>> as_methods(["bv(gamma=0.5)", "auto"], prior=None)
+    {'bv(gamma=0.5)': BV(gamma=0.5, prior='uniform'), 'mle': MLE(iterations=100)}
+
+    Raises
+    ------
+    MethodError
+        If there is no such method or parameter, or no method at all.
+    """
+    methods: dict[str, Estimator | None] = {}
+    for asked in [method] if isinstance(method, str | Estimator) else method:
+        if isinstance(asked, Estimator):
+            methods[str(asked)] = asked
+            continue
+        name, parameters = _estimators.read_method(asked, (AUTO, *_estimators.REGISTRY))
         if name != AUTO:
-            estimator = _estimators.parse(each)
-            found[str(estimator)] = estimator
-        elif given:
+            estimator = _estimators.parse(asked)
+            methods[str(estimator)] = estimator
+        elif parameters:
             raise MethodError(
-                f"method auto must have no parameters, got {given!r}; use protocol= or prior="
+                f"method auto must have no parameters, got {parameters!r}; use protocol= or prior="
             )
+        elif prior is None:
+            methods["mle"] = MLE()
         else:
-            found |= {AUTO: None} if prior is not None else {"mle": MLE()}
-    if not found:
+            methods[AUTO] = None
+    if not methods:
         raise MethodError("method must name at least one estimator, got none; try auto")
-    return found
+    return methods

@@ -22,7 +22,7 @@ NAME = "guided"
 
 @dataclass(frozen=True)
 class OtherDraws:
-    """The error of a draw from these users alone, as the error of a mean.
+    """The error of a draw of users, without the error of these users as a sample of others.
 
     >>> draw = DrawnMean(0.5, 0.2, 0.5, error=0.03, df=50, drawn=50, outcomes_without_loss=50.0,
     ...     max_value=1.0)
@@ -39,41 +39,53 @@ class OtherDraws:
 
 
 def guided_targets(
-    found: Findings, metrics: Sequence[Metric], relevance: FloatArray | None = None
+    findings: Findings, metrics: Sequence[Metric], *, relevance: FloatArray | None = None
 ) -> Estimates:
     """Return metrics that are unbiased for any P(R), with the error from the draw of users.
 
-    ``found`` must hold targets of which a random part was ranked in full.
+    ``findings`` must hold targets of which a random part was ranked in full.
     """
-    size = len(found.ranks)
-    users = np.arange(size) if found.users is None else number_users(found.users, size)
-    values = OpenValues.of(found, found.notes, metrics=metrics, relevance=relevance)
-    drawn = drawn_users(found.notes, users, found.unknown, values.weights)
+    size = len(findings.ranks)
+    users = np.arange(size)
+    if findings.users is not None:
+        users = number_users(findings.users, size)
+    values = OpenValues.of(findings, findings.notes, metrics=metrics, relevance=relevance)
+    drawn = drawn_users(findings.notes, users, unknown=findings.unknown, weights=values.weights)
     entries = []
-    for place, metric in enumerate(metrics):
-        minimum, maximum = values.minimum[:, place], values.maximum[:, place]
-        error = DrawnError.of_drawn(drawn, minimum, maximum, values.values[:, place], metric)
-        value = error.draw.value
-        like = MeanWithLimits(value, error)
+    for index, metric in enumerate(metrics):
+        error = DrawnError.of_drawn(
+            drawn,
+            values.minimum[:, index],
+            max_values=values.maximum[:, index],
+            values=values.values[:, index],
+            metric=metric,
+        )
         # From a few drawn users there are limits that hold, but no distribution of a mean.
         few_drawn = drawn.users < FEW_DRAWN and error.draw.range > 0.0
-        entries.append(
-            Estimate(
-                metric=metric,
-                method=NAME,
-                value=value,
-                source=BOUNDS if few_drawn else MEAN,
-                limits=like.interval(DEFAULT_LEVEL),
-                counts=found.ranges,
-                like=like,
-                known=MeanWithLimits(value, OtherDraws(error.draw)),
-            )
+        value = error.draw.value
+        like = MeanWithLimits(value, error)
+        entry = Estimate(
+            metric=metric,
+            method=NAME,
+            value=value,
+            source=BOUNDS if few_drawn else MEAN,
+            limits=like.interval(DEFAULT_LEVEL),
+            counts=findings.ranges,
+            like=like,
+            known=MeanWithLimits(value, OtherDraws(error.draw)),
         )
-    few = any(entry.source == BOUNDS for entry in entries)
-    unresolved = Note(
-        "unresolved",
-        f"metrics are not resolved by the budget: {drawn.users} users were drawn to stand for "
-        f"others, and {FEW_DRAWN} are the least; raise the budget, or give a better guide",
+        entries.append(entry)
+    notes = []
+    if any(entry.source == BOUNDS for entry in entries):
+        text = (
+            f"metrics are not resolved by the budget: {drawn.users} users were drawn to stand for "
+            f"others, and {FEW_DRAWN} are the least; raise the budget, or give a better guide"
+        )
+        notes.append(Note("unresolved", text))
+    return Estimates(
+        tuple(entries),
+        findings.ranges,
+        distributions={},
+        notes=tuple(notes),
+        filtered=findings.filtered,
     )
-    notes = (unresolved,) if few else ()
-    return Estimates(tuple(entries), found.ranges, {}, notes=notes, filtered=found.filtered)

@@ -1,4 +1,4 @@
-"""What an evaluation returns: metrics with intervals, ranks target by target, and their cost."""
+"""`Evaluation`: metrics with intervals, ranks target by target, and their cost."""
 
 from __future__ import annotations
 
@@ -19,8 +19,17 @@ from unsample.report import Note
 class Evaluation(Estimates):
     """Metrics of a scorer on the full catalogue, with intervals; ``result["NDCG@10"].value``.
 
-    The arrays have an entry for each target, in the order in which targets were given, so that
-    two models evaluated on the same targets can be compared target by target.
+    The arrays have an entry for each target, in the order in which the targets were given. So two
+    models that were evaluated on the same targets can be compared target by target.
+
+    >>> import unsample
+    >>> users, catalogue = np.random.default_rng(0).normal(size=(2, 500, 8))
+    >>> targets = np.arange(500), np.arange(500)
+    >>> result = unsample.evaluate((users, catalogue), targets, items=500, metrics="NDCG@10")
+    >>> round(result["NDCG@10"].value, 4), result.ranks[:3].tolist()
+    (0.0135, [374, 278, 440])
+    >>> result.design.name, round(result.share, 2)
+    ('exact', 1.0)
 
     Attributes
     ----------
@@ -29,17 +38,17 @@ class Evaluation(Estimates):
     users, targets
         The user and the item of each target.
     ranks, highest
-        The rank of each target among ``sampled + 1`` items. If only a range is known (beyond the K
-        of a certified evaluation, or for users that a guided one did not draw), ``ranks`` is the
-        first rank of the range and ``highest`` the last.
+        The rank of each target among ``sampled + 1`` items. Beyond the K of a certified evaluation,
+        and for users that a guided one did not draw, only a range is known: ``ranks`` is then the
+        first rank of the range, and ``highest`` the last.
     sampled
-        How many other items each rank refers to, without the target: the items it was compared
-        with, or all candidates if the rank holds in the full catalogue.
+        Among how many other items each rank is: the items that the target was compared with, or all
+        other candidates if the rank holds in the full catalogue.
     catalogues
         The number of candidates of each target, the target included.
     scored
-        The total number of scores that the scorer was asked for: those of items, and of the
-        targets. Never more than the budget.
+        The total number of scores that the scorer was asked for, of items and of targets. It is
+        never more than the budget.
     rng
         The seed of the random orders. Models evaluated with the same seed met the same items.
     relevance
@@ -66,7 +75,7 @@ class Evaluation(Estimates):
     @classmethod
     def of(
         cls,
-        found: Findings,
+        findings: Findings,
         estimates: Estimates,
         *,
         targets: IntArray,
@@ -74,25 +83,27 @@ class Evaluation(Estimates):
         relevance: FloatArray | None,
         error: float | None,
     ) -> Self:
-        """Return what a design found, with the metrics estimated from it."""
-        made = {each.name: getattr(estimates, each.name) for each in fields(estimates)}
+        """Return the findings of a design, with the metrics that were estimated from them."""
+        of_estimates = {name.name: getattr(estimates, name.name) for name in fields(estimates)}
+        of_estimates["counts"] = findings.ranges
+        of_estimates["filtered"] = findings.filtered
         result = cls(
-            **made | {"counts": found.ranges, "filtered": found.filtered},
-            design=found.design,
-            users=np.asarray(found.users),
+            **of_estimates,
+            design=findings.design,
+            users=np.asarray(findings.users),
             targets=targets,
-            ranks=found.lowest,
-            highest=found.ranks,
-            sampled=np.asarray(found.sampled),
-            catalogues=np.asarray(found.items),
-            scored=found.scored,
+            ranks=findings.lowest,
+            highest=findings.ranks,
+            sampled=np.asarray(findings.sampled),
+            catalogues=np.asarray(findings.items),
+            scored=findings.scored,
             rng=rng,
             relevance=relevance,
             error=error,
         )
         if error is None or result.reached:
             return result
-        name, width = max(result.half_widths.items(), key=lambda each: each[1])
+        name, width = max(result.half_widths.items(), key=lambda item: item[1])
         missed = Note(
             "missed",
             f"the error sought was not reached: {name} is known within "
@@ -109,11 +120,11 @@ class Evaluation(Estimates):
     @property
     def half_widths(self) -> dict[str, float]:
         """Return half the width of each 95 % interval for these users, relative to the metric."""
-        found = {}
+        half_widths = {}
         for entry in self.entries:
             low, high = entry.interval(population=False)
-            found[entry.metric.name] = (high - low) / 2.0 / max(abs(entry.value), 1e-300)
-        return found
+            half_widths[entry.metric.name] = (high - low) / 2.0 / max(abs(entry.value), 1e-300)
+        return half_widths
 
     @property
     def reached(self) -> bool | None:
@@ -122,13 +133,13 @@ class Evaluation(Estimates):
 
     @property
     def found(self) -> Targets:
-        """Return what the design found, target by target."""
+        """Return the targets with their ranks, as far as the design found them."""
         return Targets(
             self.highest if self.design.certifies else self.ranks,
             self.catalogues,
-            self.sampled,
-            self.users,
-            self.counts.replacement,
+            sampled=self.sampled,
+            users=self.users,
+            replacement=self.counts.replacement,
             filtered=self.filtered,
         )
 

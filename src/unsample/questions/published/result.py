@@ -20,7 +20,7 @@ class PublishedEstimate(Estimate):
 
     @classmethod
     def of(cls, metric: Metric, paper: Paper, cloud: Cloud | None) -> PublishedEstimate:
-        """Return one metric: what the cloud says of it, within its bounds."""
+        """Return one metric from the cloud, within its bounds."""
         limits = paper.bounds(metric, DEFAULT_LEVEL)
         return cls(
             metric=metric,
@@ -29,12 +29,12 @@ class PublishedEstimate(Estimate):
             counts=paper.counts,
             cloud=cloud,
             paper=paper,
-            **read_from(cloud, metric, limits)._asdict(),
+            **read_from(cloud, metric, limits=limits)._asdict(),
         )
 
-    def bounds(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
-        """Return the least and greatest value that agree with the numbers, whatever P(R) is."""
-        return self.limits if level == DEFAULT_LEVEL else self.paper.bounds(self.metric, level)
+    def _bounds_at(self, level: float) -> tuple[float, float]:
+        """Compute the bounds at a level: they hold for every P(R) that gives the numbers."""
+        return self.paper.bounds(self.metric, level)
 
     def another(self, metric: Metric) -> PublishedEstimate:
         """Return another metric from the same numbers."""
