@@ -25,7 +25,7 @@ BOTTOM = RankDistribution.from_ranks([500, 900], items=ITEMS)
 
 @pytest.fixture(scope="module")
 def guess() -> RankDistribution:
-    return power_law(ITEMS, K, 0.1)[0]
+    return power_law(ITEMS, K, recall=0.1)[0]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_an_evaluation_costs_what_was_planned_and_is_as_sure(small, guess, name)
     scale = np.random.default_rng(9).normal(0.0, 1e6, USERS).round()
     widths, costs = [], []
     for seed in range(6):
-        ranks = draw_ranks(guess, USERS, np.random.default_rng(seed))
+        ranks = draw_ranks(guess, USERS, rng=np.random.default_rng(seed))
         some = np.arange(outcome.users)
         found = unsample.evaluate(
             # Item i has the rank i + 1. Own scores tell nothing, for users have their own scales.
@@ -100,7 +100,7 @@ def test_the_smallest_difference_is_where_compare_begins_to_tell(guess):
     rng, users = np.random.default_rng(8), 1500
     widths = []
     for _ in range(5):
-        models = {name: draw_ranks(guess, users, rng) for name in "AB"}
+        models = {name: draw_ranks(guess, users, rng=rng) for name in "AB"}
         negatives = unsample.Negatives(replacement=False)
         design = {"items": ITEMS, "sampled": ITEMS - 1, "negatives": negatives}
         found = unsample.compare(models, metrics=NDCG, prior=None, **design)

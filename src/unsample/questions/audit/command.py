@@ -34,7 +34,7 @@ def audit(negatives: str, items: int, exclude: str | None, column: tuple[str, ..
     FILE is CSV, TSV, Parquet, JSON lines or NPZ, or - for standard input, with columns user and
     item (numbers from 0), and possibly target (true in the row of the target).
     """
-    columns = options.named(column, "--column", "ROLE=NAME, such as item=movie")
+    columns = options.named(column, "--column", form="ROLE=NAME, such as item=movie")
     from unsample.questions.audit import ask
 
     return ask.audit(negatives, items=items, exclude=exclude, columns=columns)

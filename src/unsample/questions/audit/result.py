@@ -1,4 +1,4 @@
-"""What `audit` returns: an answer to each question about negatives, with its test."""
+"""`Audit`: an answer to each question about negatives, with its test."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from unsample.report import Result
 
 @dataclass(frozen=True)
 class Finding:
-    """One question about negatives, its answer in a word and in a sentence."""
+    """One question about negatives, with its answer in a word and in a sentence."""
 
     question: str
     answer: str
     sentence: str
-    #: Of the test behind it, corrected for the number of tests.
+    #: The p-value of its test, corrected for the number of tests.
     p_value: float
 
 
@@ -24,7 +24,15 @@ class Audit(Result):
     """How negatives were drawn: an answer to each question, with its test.
 
     ``call`` is the `estimate` call that fits these negatives, or None if no call does. ``advice``
-    says what to do in both cases.
+    tells what to do in both cases.
+
+    >>> import numpy as np, unsample
+    >>> lists = np.tile(np.random.default_rng(0).integers(1000, size=50), (100, 1))
+    >>> result = unsample.audit(lists, items=1000)
+    >>> result["shared lists"].sentence
+    'All 100 targets share one list of negatives.'
+    >>> result.call
+    'unsample.estimate(ranks, items=1000, sampled=50, negatives=unsample.Negatives(shared=True))'
     """
 
     shown_by: ClassVar[str] = "unsample.questions.audit.view:view_of_audit"

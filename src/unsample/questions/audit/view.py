@@ -1,4 +1,4 @@
-"""What an audit says."""
+"""What is shown of an audit."""
 
 from __future__ import annotations
 

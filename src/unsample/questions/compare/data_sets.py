@@ -235,7 +235,10 @@ class Across(Result):
         name = name_of(metric, self.metrics)
         means = {row.model: row.value for row in self.standings if row.metric == name}
         return Gate.of(
-            {model: self.difference(model, baseline, metric=metric, like=False) for model in others},
+            {
+                model: self.difference(model, baseline, metric=metric, like=False)
+                for model in others
+            },
             means[baseline],
             margin=share,
             level=self.level,

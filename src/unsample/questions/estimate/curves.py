@@ -106,7 +106,8 @@ def plot_curve(
     if full_ranks is not None:
         names = [family @ int(k) for k in ks]
         truth = exact(full_ranks, items=result.counts.catalogues[1], metrics=names)
-        axes.plot(ks, [entry.value for entry in truth.entries], "--", label="exact")
+        values = [entry.value for entry in truth.entries]
+        axes.plot(ks, values, linestyle="--", label="exact")
         axes.legend(frameon=False)
     axes.set(xlim=(1, ks[-1]))
     axes.set_ylim(bottom=0)

@@ -1,4 +1,4 @@
-"""A guess of P(R): a power sampling, or what a pilot showed."""
+"""A guess of P(R), from a power law or a pilot, and the ranks that it leads one to expect."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ from unsample.counts import RankCounts, size_on_grid
 from unsample.errors import InputError
 from unsample.sampling import RankDistribution, RankGrid, SamplingModel, mean_over
 
-#: Cells of expected histograms: single ranks down to the first number, then ranges of this ratio.
-_SINGLE_CELLS, _CELL_RATIO = 64, 0.03
-#: The steepest power sampling that is tried.
+#: Expected histograms have a cell for each rank up to this one, ...
+_SINGLE_CELLS = 64
+#: ... and then ranges, each so much longer than the one before.
+_CELL_RATIO = 0.03
+#: The exponent of the steepest power law that is tried.
 _STEEPEST = 4.0
-#: The guess if nothing is known.
+#: The guess of Recall@K if nothing is known.
 _DEFAULT_RECALL = 0.1
 
 
-def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistribution, str]:
-    """Return P(R) proportional to R^-a that has the given Recall@k, and a text that says so.
+def power_law(items: int, k: int, *, recall: float | None) -> tuple[RankDistribution, str]:
+    """Return the P(R) proportional to R^-a that has this Recall@k, and a text about it.
 
-    By default the recall is 0.1, or, if that is more, what two random lists of K items find.
+    By default the recall is 0.1, or the recall of two random lists of K items if that is more.
+
+    >>> guess, text = power_law(1000, 10, recall=0.5)
+    >>> text
+    'P(R) falls as R^-1.12, so that Recall@10 is 0.5'
+    >>> round(float(guess.mass[guess.grid.high <= 10].sum()), 4)
+    0.5
     """
     from scipy.optimize import brentq
 
@@ -35,8 +43,11 @@ def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistributio
     grid = RankGrid.coarse(items, cutoffs=[k])
 
     def mass(exponent: float) -> FloatArray:
-        found = mean_over(lambda ranks: ranks**-exponent, grid.low, grid.high) * grid.width
-        return np.asarray(found / found.sum())
+        def density(ranks: FloatArray) -> FloatArray:
+            return np.asarray(ranks**-exponent)
+
+        of_bins = mean_over(density, grid.low, high=grid.high) * grid.width
+        return np.asarray(of_bins / of_bins.sum())
 
     def at_top(exponent: float) -> float:
         return float(mass(exponent)[grid.high <= k].sum())
@@ -47,19 +58,19 @@ def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistributio
             f"R^0 to R^-{_STEEPEST:g} give at K = {k} of {items} items, got {recall:g}; or give a "
             "pilot instead"
         )
-    exponent = brentq(lambda each: at_top(each) - recall, 0.0, _STEEPEST, xtol=1e-12)
+    exponent = brentq(lambda steepness: at_top(steepness) - recall, 0.0, _STEEPEST, xtol=1e-12)
     text = f"P(R) falls as R^-{exponent:.2f}, so that Recall@{k} is {recall:.4g}"
     return RankDistribution(grid, mass(exponent)), text
 
 
-def from_pilot(pilot: RankDistribution, items: int, k: int) -> tuple[RankDistribution, str]:
-    """Return a P(R) that is known, on the grid of a plan, and a text."""
+def from_pilot(pilot: RankDistribution, items: int, *, k: int) -> tuple[RankDistribution, str]:
+    """Return a known P(R) on the grid of a plan, and a text about it."""
     if not isinstance(pilot, RankDistribution):
         raise InputError(
             f"pilot must be a RankDistribution, got {type(pilot).__name__}; such as "
             "unsample.estimate(...).distribution()"
         )
-    # Where users have many sizes of catalogues, the pilot's is rounded.
+    # If users have many sizes of catalogues, the size of the pilot is rounded.
     if pilot.items != items and size_on_grid(items) != pilot.items:
         raise InputError(
             f"pilot must rank among items = {items}, got one among {pilot.items} items"
@@ -71,31 +82,39 @@ def from_pilot(pilot: RankDistribution, items: int, k: int) -> tuple[RankDistrib
     return RankDistribution(grid, mass / mass.sum()), "the P(R) of a pilot"
 
 
-def draw_ranks(guess: RankDistribution, size: int, rng: np.random.Generator) -> IntArray:
+def draw_ranks(guess: RankDistribution, size: int, *, rng: np.random.Generator) -> IntArray:
     """Draw ranks among all items from a guess."""
     bins = rng.choice(len(guess.grid), size=size, p=guess.mass)
     return np.asarray(guess.grid.low[bins] + rng.integers(guess.grid.width[bins]))
 
 
-def expected_counts(guess: RankDistribution, sampling: SamplingModel, targets: int) -> RankCounts:
-    """Return the histogram of sampled ranks that is expected of so many targets.
+def expected_counts(
+    guess: RankDistribution, sampling: SamplingModel, *, targets: int
+) -> RankCounts:
+    """Return the expected histogram of the sampled ranks of so many targets.
 
     Ranks far down are grouped into ranges.
+
+    >>> guess, _ = power_law(1000, 10, recall=0.5)
+    >>> counts = expected_counts(guess, SamplingModel(items=1000, sampled=9), targets=20)
+    >>> counts.low.tolist(), counts.count.tolist()
+    ([1, 2, 3, 5, 8], [14, 3, 1, 1, 1])
     """
     starts = [*range(1, min(_SINGLE_CELLS, sampling.n) + 1)]
     while starts[-1] < sampling.n:
         starts.append(starts[-1] + max(1, int(_CELL_RATIO * starts[-1])))
-    low = np.array([each for each in starts if each <= sampling.n])
+    low = np.array([start for start in starts if start <= sampling.n])
     high = np.append(low[1:] - 1, sampling.n)
-    probabilities = sampling.matrix(low, high, guess.grid) @ guess.mass
+    probabilities = sampling.matrix(low, high, grid=guess.grid) @ guess.mass
     # Cumulated numbers are rounded, so that rare cells get their part.
-    times = np.diff(np.rint(targets * np.cumsum(probabilities) / probabilities.sum()), prepend=0.0)
-    kept = times > 0
-    return RankCounts.from_ranges(low[kept], high[kept], times[kept].astype(np.int64), sampling)
+    up_to_cell = np.rint(targets * np.cumsum(probabilities) / probabilities.sum())
+    count = np.diff(up_to_cell, prepend=0.0).astype(np.int64)
+    filled = count > 0
+    return RankCounts.from_ranges(low[filled], high[filled], count=count[filled], design=sampling)
 
 
-def expected_full(guess: RankDistribution, items: int, targets: int) -> RankCounts:
-    """Return full ranks of so many targets: the quantiles of a guess.
+def expected_full(guess: RankDistribution, items: int, *, targets: int) -> RankCounts:
+    """Return the full ranks of so many targets: quantiles of a guess.
 
     >>> guess, _ = power_law(1000, 10, recall=0.5)
     >>> expected_full(guess, 1000, targets=4).low.tolist()

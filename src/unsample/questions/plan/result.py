@@ -1,4 +1,4 @@
-"""What `plan` returns: what each design costs, and how wide its interval would be."""
+"""`Plan`: the cost of each design, and the width that its interval would have."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from unsample.report import Result
 
 @dataclass(frozen=True)
 class Outcome:
-    """A design at some cost: how sure the metric would be."""
+    """A design, its cost, and how certain it would make the metric."""
 
-    #: What goes into ``evaluate(design=...)``.
+    #: The design for ``evaluate(design=...)``.
     design: Design
-    #: How many scores to allow for, as in ``evaluate(budget=...)``, and how many are expected.
+    #: How many scores to allow for, as in ``evaluate(budget=...)``.
     budget: int
+    #: The expected number of scores.
     cost: float
     #: How many users to evaluate, drawn at random: all of them, except for exact designs.
     users: int
     #: Half the width of the interval for the metric of these users.
     half_width: float
-    #: The smallest difference of two models that is told apart, if each is evaluated so.
+    #: The smallest significant difference of two models, if each is evaluated in this way.
     smallest_difference: float
-    #: Whether it does what was asked for, where no budget is named: a fixed sample may not.
+    #: Whether the design reaches the error or the difference sought; a fixed sample may not.
     enough: bool = True
 
     @property
@@ -47,10 +48,17 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Plan(Result):
-    """What each design costs and how wide its interval would be, and which design to use.
+    """The cost of each design and the width of its interval, and which design to use.
 
     ``evaluate(scorer, targets, items=..., design=plan.best.design, budget=plan.budget)`` runs the
     recommended design.
+
+    >>> import unsample
+    >>> result = unsample.plan(items=1000, users=5000, error=0.1)
+    >>> [outcome.name for outcome in result.outcomes]
+    ['fixed', 'guided', 'certified']
+    >>> result.best.name, round(result.best.half_width / result.value, 1)
+    ('guided', 0.1)
     """
 
     shown_by: ClassVar[str] = "unsample.questions.plan.view:view_of_plan"
@@ -59,27 +67,32 @@ class Plan(Result):
     catalogue: int
     users: int
     metric: Metric
-    #: Where P(R) comes from, in words, and the value of the metric under it.
+    #: The source of P(R) in words.
     guess: str
+    #: The value of the metric if P(R) is as guessed.
     value: float
-    #: How good the guide is taken to be.
+    #: The assumed odds of the guide.
     odds: float
-    #: The wanted half-width of the interval, relative to the metric, if no difference is wanted.
+    #: The half-width sought, relative to the metric; it counts if no difference is sought.
     error: float
-    #: The difference of two models that should be told apart, if that was asked for.
+    #: The difference of two models that is sought, if there is one.
     difference: float | None
-    #: The scores that may be asked for, if that was stated.
+    #: The budget, if there is one.
     allowed: int | None
-    #: Each design within the allowed scores, or at the cost that it needs.
+    #: Each design within the budget, or at the cost that it needs.
     outcomes: tuple[Outcome, ...]
 
     @property
     def best(self) -> Outcome:
-        """Return the design to use: the narrowest within a budget, else the cheapest that does."""
+        """Return the design to use.
+
+        It has the narrowest interval within the budget. Without a budget it is the cheapest design
+        that reaches the error or the difference sought.
+        """
         if self.allowed is not None:
-            return min(self.outcomes, key=lambda each: (each.half_width, each.cost))
-        able = [each for each in self.outcomes if each.enough]
-        return min(able, key=lambda each: each.cost)
+            return min(self.outcomes, key=lambda outcome: (outcome.half_width, outcome.cost))
+        enough = [outcome for outcome in self.outcomes if outcome.enough]
+        return min(enough, key=lambda outcome: outcome.cost)
 
     @property
     def budget(self) -> int:
@@ -95,18 +108,20 @@ class Plan(Result):
     def recommendation(self) -> str:
         """Return what to do, in a sentence or two."""
         best = self.best
-        share = percent_at_most(best.half_width / self.value)
-        sure = f"to within {share}, if P(R) is as guessed" if best.half_width > 0.0 else "exactly"
+        accuracy = "exactly"
+        if best.half_width > 0.0:
+            share = percent_at_most(best.half_width / self.value)
+            accuracy = f"to within {share}, if P(R) is as guessed"
         text = (
             f"Use design={best.name!r} ({best.setting}): {best.cost:,.0f} scores "
             f"({percent(best.cost / self.full)} of a full ranking) for {self.metric} "
-            f"{sure}."
+            f"{accuracy}."
         )
         if best.users < self.users:
             text += f" Evaluate {best.users:,} of the {self.users:,} users, drawn at random."
         if self.difference is not None:
-            least = rounded_up(best.smallest_difference, 4)
-            text += f" As guessed, it tells apart two models that differ by {least} or more."
+            smallest = rounded_up(best.smallest_difference, 4)
+            text += f" As guessed, it tells apart two models that differ by {smallest} or more."
         return text
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a plan says."""
+"""What is shown of a plan."""
 
 from __future__ import annotations
 

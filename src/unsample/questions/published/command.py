@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from unsample.questions.published.leaderboard import Leaderboard
     from unsample.questions.published.result import Published
 
-_ONE, _SEVERAL = "METRIC=VALUE", "NAME:METRIC=VALUE,..."
+#: The forms of a number of one paper, and of the numbers of one of several.
+_ONE = "METRIC=VALUE"
+_SEVERAL = "NAME:METRIC=VALUE,..."
 #: A model's numbers: its name, how many items were sampled for it, metrics and values.
 _MODEL = re.compile(r"(?:(?P<name>[^=]+?):)??(?:(?P<sampled>\d+):)?(?P<numbers>[^:=]+=[^=].*)")
 
@@ -79,10 +81,10 @@ def published(
     from unsample.questions.compare.ask import compare
     from unsample.questions.published import ask
 
-    found = {}
+    results: dict[str, Published] = {}
     for name, (size, printed) in models.items():
         try:
-            found[name] = ask.published(
+            results[name] = ask.published(
                 printed,
                 sampled=size,
                 metrics=metrics or None,
@@ -90,14 +92,17 @@ def published(
                 **asked,
             )
         except UnsampleError as problem:
-            # Which of the papers it is about.
+            # The message names the paper.
             problem.args = (f"{name}: {problem}" if len(models) > 1 else str(problem),)
             raise
-    return found.popitem()[1] if len(found) == 1 else compare(found, level=asked["level"])
+    if len(results) == 1:
+        (result,) = results.values()
+        return result
+    return compare(results, level=asked["level"])
 
 
 def _is_table(words: tuple[str, ...]) -> bool:
-    """Return whether a table is given, and no numbers; no output may be the table."""
+    """Return whether the words are a table and no numbers; refuse to write over the table."""
     if len(words) != 1:
         return False
     # The name of a metric without its value is a slip, and no file.
@@ -112,26 +117,31 @@ def _is_table(words: tuple[str, ...]) -> bool:
 
 
 def _models(words: tuple[str, ...], sampled: int | None) -> dict[str, tuple[int, dict[str, str]]]:
-    """Return how many items were sampled and what is printed, by model; one may have no name."""
+    """Return the number of sampled items and the printed numbers of each model.
+
+    A single model may have the name ``""``.
+    """
     sizes: dict[str, int] = {}
-    given: dict[str, list[str]] = {}
+    numbers: dict[str, list[str]] = {}
     for word in words:
         match = _MODEL.fullmatch(word)
         if match is None:
             raise InputError(f"a number must be given as {_ONE}, such as HR@10=0.69, got {word!r}")
-        name, size = (match["name"] or "").strip(), match["sampled"] or sampled
+        name = (match["name"] or "").strip()
+        size = match["sampled"] or sampled
         if size is None:
             raise InputError("--sampled must be given with printed numbers, got none; such as 99")
         if sizes.setdefault(name, int(size)) != int(size):
             raise InputError(f"{name} must have one sample size, got {sizes[name]} and {size}")
-        given.setdefault(name, []).extend(match["numbers"].split(","))
+        numbers.setdefault(name, []).extend(match["numbers"].split(","))
     if sampled is not None and sampled not in sizes.values():
-        own = ", ".join(f"{name or 'the numbers'} {size}" for name, size in sizes.items())
-        raise InputError(f"--sampled must be left out where all have their own, got {own}")
-    if "" in given and len(given) > 1:
-        one = given[""][0]
-        raise InputError(f"numbers must all have a name ({_SEVERAL}) or none, got {one!r}")
+        listed = ", ".join(f"{name or 'the numbers'} {size}" for name, size in sizes.items())
+        raise InputError(f"--sampled must be left out where all have their own, got {listed}")
+    if "" in numbers and len(numbers) > 1:
+        unnamed = numbers[""][0]
+        raise InputError(f"numbers must all have a name ({_SEVERAL}) or none, got {unnamed!r}")
     form = f"{_ONE}, such as HR@10=0.69"
     return {
-        name: (sizes[name], options.named(each, "a number", form)) for name, each in given.items()
+        name: (sizes[name], options.named(own, "a number", form=form))
+        for name, own in numbers.items()
     }

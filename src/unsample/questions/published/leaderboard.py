@@ -17,12 +17,12 @@ from unsample.uncertainty import DEFAULT_LEVEL
 
 @dataclass(frozen=True)
 class Place:
-    """One model on one data set by one metric: what is printed, and what is true of all items."""
+    """One model on one data set by one metric: the printed number and the estimate."""
 
     data_set: str
     metric: str
     model: str
-    #: The number that is printed of this very metric, if it is.
+    #: The printed number of the same metric; empty if there is none.
     printed: str
     estimate: Estimate
     #: The first and the last place that the model may have.
@@ -32,13 +32,15 @@ class Place:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Leaderboard(Result):
-    """Models of a table: estimates, and between which places each lies.
+    """The models of a table: their estimates, and the places that each may have.
 
     >>> from unsample.questions.published.ask import published
     >>> table = {"A": {"HR@10": "0.690"}, "B": {"HR@10": "0.695"}, "C": {"HR@10": "0.900"}}
     >>> board = published(table, items=3706, sampled=99, users=6040, metrics="Recall@370")
-    >>> board.places("Recall@370")["C"]
-    (1, 1)
+    >>> board.places("Recall@370")
+    {'A': (2, 3), 'B': (2, 3), 'C': (1, 1)}
+    >>> round(board.published("C")["Recall@370"].value, 1)
+    0.9
     """
 
     shown_by: ClassVar[str] = "unsample.questions.published.view:view_of_leaderboard"
@@ -46,7 +48,7 @@ class Leaderboard(Result):
 
     #: The estimates of each model, by data set; a table without data sets has one, ``""``.
     data_sets: Mapping[str, Mapping[str, Published]]
-    #: The models of each data set compared, where it has several.
+    #: The comparison of the models of each data set that has several.
     comparisons: Mapping[str, Comparison]
     level: float = DEFAULT_LEVEL
     notes: tuple[Note, ...] = ()
@@ -59,17 +61,36 @@ class Leaderboard(Result):
     @property
     def models(self) -> tuple[str, ...]:
         """Return all models, in the order of the table."""
-        return tuple(dict.fromkeys(name for held in self.data_sets.values() for name in held))
+        return tuple(dict.fromkeys(name for models in self.data_sets.values() for name in models))
 
     def published(self, model: str, *, data_set: str | None = None) -> Published:
-        """Return the estimates of one model, as `published` gives them for its numbers alone."""
-        held = self.data_sets[self._data_set(data_set)]
-        if model not in held:
-            raise InputError(f"model must be one of {', '.join(held)}, got {model!r}")
-        return held[model]
+        """Return the estimates of one model, as `published` gives them for its numbers alone.
+
+        Parameters
+        ----------
+        model
+            The name of the model.
+        data_set
+            The name of the data set; it may be left out if there is only one.
+
+        Raises
+        ------
+        InputError
+            If there is no such model or data set.
+        """
+        models = self.data_sets[self._data_set(data_set)]
+        if model not in models:
+            raise InputError(f"model must be one of {', '.join(models)}, got {model!r}")
+        return models[model]
 
     def comparison(self, *, data_set: str | None = None) -> Comparison:
-        """Return all differences of the models of a data set."""
+        """Return the comparison of the models of a data set.
+
+        Raises
+        ------
+        InputError
+            If there is no such data set, or it has one model.
+        """
         name = self._data_set(data_set)
         if name not in self.comparisons:
             only = ", ".join(self.data_sets[name])
@@ -81,8 +102,8 @@ class Leaderboard(Result):
     ) -> dict[str, tuple[int, int]]:
         """Return the first and the last place that each model of a data set may have.
 
-        They hold for all models together with the probability ``level``. Models whose places
-        overlap are tied.
+        The places of all models are right together with the probability ``level``. Models whose
+        places overlap are tied.
         """
         name = self._data_set(data_set)
         if name in self.comparisons:
@@ -91,10 +112,10 @@ class Leaderboard(Result):
 
     def standings(self) -> Iterator[Place]:
         """Yield the models by data set and metric, the highest estimate first."""
-        for data_set, held in self.data_sets.items():
+        for data_set, models in self.data_sets.items():
             for metric in self.metrics:
                 places = self.places(metric, data_set=data_set)
-                by_value = sorted(held.items(), key=lambda item: -item[1][metric].value)
+                by_value = sorted(models.items(), key=lambda item: -item[1][metric].value)
                 for model, result in by_value:
                     first, last = places[model]
                     yield Place(
@@ -118,7 +139,7 @@ class Leaderboard(Result):
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each data set, metric and model."""
         named = "" not in self.data_sets
-        found = []
+        rows = []
         for place in self.standings():
             low, high = place.estimate.interval(self.level)
             row: dict[str, Any] = {"dataset": place.data_set} if named else {}
@@ -133,8 +154,8 @@ class Leaderboard(Result):
                 "last_place": place.last,
                 "source": place.estimate.source,
             }
-            found.append(row)
-        return found
+            rows.append(row)
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
@@ -148,11 +169,11 @@ class Leaderboard(Result):
 
     def _all(self) -> Iterator[Published]:
         """Yield the estimates of all models."""
-        for held in self.data_sets.values():
-            yield from held.values()
+        for models in self.data_sets.values():
+            yield from models.values()
 
     def _data_set(self, name: str | None) -> str:
-        """Return the name of a data set, which may be left out where there is one."""
+        """Return the name of a data set, which may be left out if there is only one."""
         if name is None and len(self.data_sets) == 1:
             return next(iter(self.data_sets))
         if name is None or name not in self.data_sets:
@@ -163,6 +184,8 @@ class Leaderboard(Result):
 
 def _as_printed(result: Published, metric: Metric) -> str:
     """Return the printed number of the same metric, or an empty text."""
-    found = find_metric(metric, [number.metric for number in result.numbers])
-    texts = (str(number) for number in result.numbers if number.metric == found)
-    return next(texts, "").rpartition("= ")[2]
+    same = find_metric(metric, [number.metric for number in result.numbers])
+    for number in result.numbers:
+        if number.metric == same:
+            return str(number).rpartition("= ")[2]
+    return ""

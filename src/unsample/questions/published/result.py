@@ -1,4 +1,4 @@
-"""What `published` returns: estimates, and the printed numbers that they come from."""
+"""`Published`: estimates, and the printed numbers that they come from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PublishedEstimate(Estimate):
     paper: Paper = field(repr=False, kw_only=True)
 
     @classmethod
-    def of(cls, metric: Metric, paper: Paper, cloud: Cloud | None) -> PublishedEstimate:
+    def of(cls, metric: Metric, paper: Paper, *, cloud: Cloud | None) -> PublishedEstimate:
         """Return one metric from the cloud, within its bounds."""
         limits = paper.bounds(metric, DEFAULT_LEVEL)
         return cls(
@@ -38,7 +38,7 @@ class PublishedEstimate(Estimate):
 
     def another(self, metric: Metric) -> PublishedEstimate:
         """Return another metric from the same numbers."""
-        return PublishedEstimate.of(metric, self.paper, self.cloud)
+        return PublishedEstimate.of(metric, self.paper, cloud=self.cloud)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -46,6 +46,14 @@ class Published(Estimates):
     """Estimates from printed numbers: `Estimates`, with the ``paper`` they come from.
 
     ``counts`` hold only what the printed hit rates tell: how many ranks lie between their K.
+
+    >>> import unsample
+    >>> paper = {"HR@1": "0.18", "HR@10": "0.69"}
+    >>> result = unsample.published(paper, items=3706, sampled=99, users=6040)
+    >>> [(str(number), round(number.low, 4)) for number in result.numbers]
+    [('HR@1 = 0.18', 0.175), ('HR@10 = 0.69', 0.685)]
+    >>> result.counts.count.tolist()                       # ranks 1, 2 to 10, and 11 to 100
+    [1087, 3081, 1872]
     """
 
     shown_by: ClassVar[str] = "unsample.questions.published.view:view_of_published"

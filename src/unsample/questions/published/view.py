@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from unsample._rounding import rounded, rounded_down
+from unsample.questions.estimate.result import BOUNDS
 from unsample.questions.estimate.view import heading, value_of, view_of_estimates
 from unsample.questions.published.leaderboard import Leaderboard, Place
 from unsample.questions.published.result import Published
@@ -15,7 +16,9 @@ from unsample.report import Cell, Number, Part, Table, View
 def view_of_published(result: Published) -> View:
     """Return what is shown, with the numbers that were printed and how far they are too high."""
     whole = view_of_estimates(result)
-    ranges = "; ".join(f"{each}, from {each.low:.6g} to {each.high:.6g}" for each in result.numbers)
+    ranges = "; ".join(
+        f"{number}, from {number.low:.6g} to {number.high:.6g}" for number in result.numbers
+    )
     return replace(
         whole,
         verb="published",
@@ -27,37 +30,40 @@ def view_of_published(result: Published) -> View:
 
 
 def _too_high(result: Published) -> Iterable[str]:
-    """Say how far printed numbers are above those on all items, and how certain each limit is.
+    """Return how many times too high printed numbers are, with the limits of each factor.
 
-    The interval is calibrated: it holds for 95 % of data sets like the prior's. The bounds hold
-    whatever P(R) is; where nothing else is known, they are all that is said.
+    The interval is calibrated: it holds for 95 % of data sets like those of the prior. The bounds
+    hold whatever P(R) is; without an interval, only they are told.
     """
+    items = f"{result.counts.catalogues[1]:,}"
+    level = result.level
     for printed in result.numbers:
         if printed.name not in result:
             continue
-        entry, items = result[printed.name], f"{result.counts.catalogues[1]:,}"
-        level = result.level
-        high, most = entry.interval(level)[1], entry.bounds(level)[1]
+        entry = result[printed.name]
+        _, high = entry.interval(level)
         if not 0.0 < 1.2 * high < printed.value:
             continue
-        certain = f"{rounded_down(printed.value / most)} or more"
-        if entry.source == "bounds":
+        _, upper_bound = entry.bounds(level)
+        certain = f"{rounded_down(printed.value / upper_bound)} or more"
+        if entry.source == BOUNDS:
             yield f"{printed} is {certain} times as high as on all {items} items, whatever P(R) is."
-        else:
-            about, likely = rounded(printed.value / entry.value), rounded_down(printed.value / high)
-            yield (
-                f"{printed} is about {about} times as high as on all {items} items ({likely} or "
-                f"more at {100 * level:g} %, {certain} whatever P(R) is)."
-            )
+            continue
+        about = rounded(printed.value / entry.value)
+        likely = rounded_down(printed.value / high)
+        yield (
+            f"{printed} is about {about} times as high as on all {items} items ({likely} or "
+            f"more at {100 * level:g} %, {certain} whatever P(R) is)."
+        )
 
 
 def view_of_leaderboard(result: Leaderboard) -> View:
-    """Return what is shown of a table of models: each with its places, the best first."""
+    """Return what is shown of a table of models: each model with its places, the best first."""
     named = [name for name in result.data_sets if name]
     on = f" on {len(named)} data sets" if named else ""
     about = [f"{len(result.models)} models{on}, by printed numbers"]
-    for name, held in result.data_sets.items():
-        lines = dict.fromkeys(heading(each) for each in held.values())
+    for name, models in result.data_sets.items():
+        lines = dict.fromkeys(heading(estimates) for estimates in models.values())
         about += [f"{name}: {line}" if name else line for line in lines]
     sure = f"{100 * result.level:g} %, corrected for all pairs"
     return View(
@@ -98,5 +104,5 @@ def _places(result: Leaderboard) -> Table:
 
 
 def _span(row: Place) -> str:
-    """Return between which places a model lies."""
+    """Return the places that a model may have, as 2 or as 2-4."""
     return f"{row.first}" if row.first == row.last else f"{row.first}-{row.last}"
