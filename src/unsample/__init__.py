@@ -3,10 +3,11 @@
 >>> import unsample
 >>> ranks = [1 + user**3 // 300_000 for user in range(300)]
 >>> result = unsample.estimate(ranks, items=3706, sampled=99, metrics=["Recall@50"])
->>> result["Recall@50"].resolved
-True
+>>> low, high = result["Recall@50"].interval(0.95)
+>>> round(result["Recall@50"].value, 1), round(low, 1), round(high, 1)
+(0.3, 0.2, 0.3)
 
-Everything below is loaded when it is first used, so that ``import unsample`` costs next to nothing.
+A module or a name is loaded when it is first used, so that ``import unsample`` takes little time.
 """
 
 from __future__ import annotations
@@ -16,11 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.4.0"
 
-#: The modules of the surface, and the names that others hold.
+#: The public modules.
 _MODULES = (
-    *("adapters", "designs", "errors", "estimators", "lab", "metrics"),
-    *("report", "sampling", "scoring"),
+    "adapters",
+    "designs",
+    "errors",
+    "estimators",
+    "lab",
+    "metrics",
+    "report",
+    "sampling",
+    "scoring",
 )
+#: The public names, by the module that defines them.
 _HOLDERS = {
     "questions.estimate.ask": ("estimate",),
     "questions.estimate.exact": ("exact",),
@@ -42,7 +51,8 @@ _HOLDERS = {
     "posterior": ("Prior",),
     "tables": ("Read", "sql"),
 }
-_SURFACE = {name: holder for holder, names in _HOLDERS.items() for name in names}
+#: The module of each public name.
+_HOLDER_OF = {name: holder for holder, names in _HOLDERS.items() for name in names}
 
 __all__ = [
     "Across",
@@ -101,12 +111,12 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES and name not in _SURFACE:
+    if name not in _MODULES and name not in _HOLDER_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     rules = importlib.import_module("unsample._rules")
     if name in _MODULES:
         return rules.import_whole(f"unsample.{name}")
-    value = getattr(rules.import_whole(f"unsample.{_SURFACE[name]}"), name)
+    value = getattr(rules.import_whole(f"unsample.{_HOLDER_OF[name]}"), name)
     globals()[name] = value
     return value
 

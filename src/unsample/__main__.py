@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     import click
 
-#: Verb -> where it is.
+#: The function of each verb, as ``module:name``.
 VERBS = {
     "estimate": "unsample.questions.estimate.command:estimate",
     "compare": "unsample.questions.compare.command:compare",
@@ -20,7 +20,7 @@ VERBS = {
 
 
 def application() -> click.Group:
-    """Return the command; a verb is imported when it is called."""
+    """Return the command, which imports a verb when it is called."""
     from unsample.cli.verbs import LazyGroup
 
     return LazyGroup(VERBS)

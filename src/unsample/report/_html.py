@@ -28,21 +28,28 @@ def templates() -> Any:
 
 
 def as_html(result: object) -> str:
-    """Return a result as one HTML page; same result, same bytes.
+    """Return a result as one HTML page; the same result gives the same bytes.
 
     The page needs no network. Its charts answer to mouse and keyboard, its tables sort, and every
     number of a chart also stands in a table.
+
+    Raises
+    ------
+    MissingExtraError
+        If Jinja2 is not installed.
     """
-    found = templates()
-    shown = view_of(result)
-    made = (
-        (part.title, part.chart, part.table and part.table.with_ranges()) for part in shown.parts
-    )
-    parts = [part for part in made if part[1] is not None or part[2] is not None]
-    style = found.get_template("page.css").render()
-    script = found.loader.get_source(found, "page.js")[0]
-    html: str = found.get_template("page.html").render(
-        view=shown,
+    view = view_of(result)
+    parts = []
+    for part in view.parts:
+        chart = part.chart
+        table = None if part.table is None else part.table.with_ranges()
+        if chart is not None or table is not None:
+            parts.append((part.title, chart, table))
+    environment = templates()
+    style = environment.get_template("page.css").render()
+    script, _, _ = environment.loader.get_source(environment, "page.js")
+    html: str = environment.get_template("page.html").render(
+        view=view,
         parts=parts,
         spec=spec,
         style=style,
@@ -66,6 +73,6 @@ def write_html(result: object, path: str | os.PathLike[str]) -> Path:
 
 
 def content_hash(text: str) -> str:
-    """Return what a content security policy knows a text by, so that no other text runs."""
+    """Return the hash by which a content security policy allows this text to run, and no other."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"

@@ -16,13 +16,34 @@ from unsample.report._view import view_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BLUE, _GREY, _INK = "C0", "#9aa5b1", "#1b1f24"
+_BLUE = "C0"
+_GREY = "#9aa5b1"
+_INK = "#1b1f24"
 
 
 def plot(result: object, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """Plot what sums up a result, of a comparison the differences, by default the first metric.
+    """Plot the chart that sums up a result: estimates, differences or means, with intervals.
 
-    Estimates, and means over data sets, stand below each other with their intervals.
+    Parameters
+    ----------
+    result
+        The result of a question, or a dict of names and estimates.
+    metric
+        The metric to plot if each has a plot of its own; by default the first.
+    ax
+        The matplotlib axes to draw on; by default new ones.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes with the plot.
+
+    Raises
+    ------
+    InputError
+        If the result has no chart, or none of this metric.
+    MissingExtraError
+        If matplotlib is not installed.
     """
     chart = _chart(result)
     names = [view.name for view in chart.views]
@@ -36,7 +57,13 @@ def plot(result: object, *, metric: str | None = None, ax: Axes | None = None) -
 
 
 def write_plot(result: object, path: str | os.PathLike[str]) -> None:
-    """Write the chart of a result as PNG, SVG or PDF, by the ending of the name."""
+    """Write the chart of a result as PNG, SVG or PDF, by the ending of the name.
+
+    Raises
+    ------
+    InputError
+        If the name has another ending, or the result has no chart.
+    """
     target = Path(path)
     check_ending("path", target, PLOT_ENDINGS)
     write_figure(plot(result), target)
@@ -54,33 +81,39 @@ def write_figure(axes: Axes, path: str | os.PathLike[str]) -> None:
 def _chart(result: object) -> Chart:
     """Return the chart that sums up a result; of a comparison, the differences."""
     view = view_of(result)
-    parts = view.parts[view.plotted :]
-    found = next((chart for part in parts if (chart := part.chart) is not None), None)
-    if found is None:
-        raise InputError(f"result must have a chart to plot, got {type(result).__name__}")
-    return found
+    for part in view.parts[view.plotted :]:
+        chart = part.chart
+        if chart is not None:
+            return chart
+    raise InputError(f"result must have a chart to plot, got {type(result).__name__}")
 
 
 def draw(chart: Chart, index: int = 0, *, ax: Axes | None = None) -> Axes:
-    """Draw a view of a chart, on axes of its own where none are given."""
+    """Draw a view of a chart, by default on new axes."""
     axes: Any = ax
     if ax is None:
         pyplot = import_extra("matplotlib.pyplot", extra="report", purpose="plotting")
         axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
     if isinstance(chart, LineChart):
-        _draw_lines(chart, chart.views[index], axes)
+        _draw_lines(chart, chart.views[index], axes=axes)
     else:
-        _draw_rows(chart, chart.views[index], axes)
+        _draw_rows(chart, chart.views[index], axes=axes)
     drawn: Axes = axes
     return drawn
 
 
-def _draw_lines(chart: LineChart, view: LineView, axes: Any) -> None:
+def _draw_lines(chart: LineChart, view: LineView, *, axes: Any) -> None:
     """Draw bands below, then guides, then curves."""
     for band in view.bands:
-        colour, alpha = (_GREY, 0.3) if band.role == "bounds" else (_BLUE, 0.4)
+        is_bounds = band.role == "bounds"
         axes.fill_between(
-            view.x, band.low, band.high, color=colour, alpha=alpha, lw=0, label=band.name
+            view.x,
+            band.low,
+            band.high,
+            color=_GREY if is_bounds else _BLUE,
+            alpha=0.3 if is_bounds else 0.4,
+            lw=0,
+            label=band.name,
         )
     if view.guide is not None:
         axes.axvline(view.guide.at, color="0.4", lw=0.8, ls=":", label=view.guide.label)
@@ -90,17 +123,20 @@ def _draw_lines(chart: LineChart, view: LineView, axes: Any) -> None:
     axes.legend(frameon=False)
 
 
-def _draw_rows(chart: IntervalChart, view: IntervalView, axes: Any) -> None:
-    """Draw rows from top to bottom: lines of two widths, a circle where it is sure."""
-    for at, row in enumerate(view.rows):
+def _draw_rows(chart: IntervalChart, view: IntervalView, *, axes: Any) -> None:
+    """Draw rows from top to bottom, with lines of two widths; a circle is certain, a square not."""
+    for height, row in enumerate(view.rows):
         colour = _BLUE if row.sure or not chart.zero else _GREY
-        axes.hlines(at, *row.wider, color=_GREY, lw=1.5, label=chart.wider)
         label = chart.sure if row.sure else chart.unsure
-        axes.hlines(at, *row.interval, color=colour, lw=6, alpha=0.5, label=label)
-        axes.plot(row.marks, [at] * len(row.marks), "|", color=_INK, ms=9)
-        axes.plot(row.value, at, "o" if row.sure else "s", color=colour)
+        axes.hlines(height, *row.wider, color=_GREY, lw=1.5, label=chart.wider)
+        axes.hlines(height, *row.interval, color=colour, lw=6, alpha=0.5, label=label)
+        heights = [height] * len(row.marks)
+        axes.plot(row.marks, heights, linestyle="none", marker="|", color=_INK, ms=9)
+        marker = "o" if row.sure else "s"
+        axes.plot(row.value, height, linestyle="none", marker=marker, color=colour)
     # A dollar sign in a name is not mathematics.
-    axes.set_yticks(range(len(view.rows)), [row.label.replace("$", r"\$") for row in view.rows])
+    labels_of_rows = [row.label.replace("$", r"\$") for row in view.rows]
+    axes.set_yticks(range(len(view.rows)), labels_of_rows)
     axes.set_ylim(len(view.rows) - 0.5, -0.5)
     if chart.zero:
         axes.axvline(0, color="0.4", lw=0.8)
@@ -108,7 +144,14 @@ def _draw_rows(chart: IntervalChart, view: IntervalView, axes: Any) -> None:
         axes.set_xlim(left=0)
     axes.set_xlabel(chart.x_label if view.name == "all" else f"{view.name}, {chart.x_label}")
     handles, labels = axes.get_legend_handles_labels()
-    known = {label: handle for label, handle in zip(labels, handles, strict=True) if label}
-    # Above the rows, for lines may be anywhere.
-    place_of = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": len(known)}
-    axes.legend(known.values(), known.keys(), frameon=False, fontsize="small", **place_of)
+    handle_of = {label: handle for label, handle in zip(labels, handles, strict=True) if label}
+    axes.legend(
+        handle_of.values(),
+        handle_of.keys(),
+        frameon=False,
+        fontsize="small",
+        # Above the rows, for lines may be anywhere.
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=len(handle_of),
+    )

@@ -1,4 +1,4 @@
-"""`Result`: what every answer can do, and `Note`: what a reader must know before using it."""
+"""`Result`, the base of every answer, and `Note`, a caution beside its numbers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from unsample.report._writers import as_latex, as_markdown, as_notebook, as_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Libraries for data frames; the first one that is installed is the default.
+#: Libraries of data frames; the first one that is installed is the default.
 BACKENDS = ("polars", "pandas", "pyarrow")
 
-#: Names of notes that have a warning of their own, by which Python's filters know them.
+#: Names of notes that have a class of warnings of their own, for Python's filters.
 _CATEGORIES: dict[str, type[UnsampleWarning]] = {
     "biased": BiasedMethodWarning,
     "outside": BiasedMethodWarning,
@@ -38,7 +38,7 @@ _CATEGORIES: dict[str, type[UnsampleWarning]] = {
 
 @dataclass(frozen=True)
 class Note:
-    """What a reader must know: the ``name`` is for programs, the ``text`` for people."""
+    """A caution beside the numbers: the ``name`` is for programs, the ``text`` for people."""
 
     name: str
     text: str
@@ -51,11 +51,19 @@ def warn_of(notes: Iterable[Note]) -> None:
 
 
 class Result(ABC):
-    """The base of every answer: it prints, and turns into JSON, a data frame, a page or a table."""
+    """The base of every answer: it prints, and turns into JSON, a data frame, a page or a table.
 
-    #: The function that makes the view, which is loaded when it is asked for: ``module:name``.
+    >>> import unsample
+    >>> result = unsample.exact([1, 3, 20], items=100, metrics="Recall@10")
+    >>> print(result.to_csv().splitlines()[0])
+    metric,method,value,low,high,bound_low,bound_high,source,resolved
+    >>> result.rows()[0]["metric"], round(result.rows()[0]["value"], 4)
+    ('Recall@10', 0.6667)
+    """
+
+    #: The function that makes the view, as ``module:name``; it is loaded when it is needed.
     shown_by: ClassVar[str]
-    #: What the reader must know before using the numbers.
+    #: Cautions beside the numbers.
     notes: tuple[Note, ...] = ()
 
     @property
@@ -65,13 +73,13 @@ class Result(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the result as plain values, as ``--json`` prints it."""
 
     def view(self) -> View:
-        """Return what is shown, from which text, tables, pages and plots come."""
+        """Return the parts that are shown, for text, tables, pages and plots."""
         module, _, name = self.shown_by.partition(":")
-        made: View = getattr(import_whole(module), name)(self)
-        return made
+        view: View = getattr(import_whole(module), name)(self)
+        return view
 
     @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
@@ -84,16 +92,25 @@ class Result(ABC):
     def to_frame(self, backend: str | None = None) -> Any:
         """Return `rows` as a data frame.
 
-        ``backend`` is ``"polars"``, ``"pandas"`` or ``"pyarrow"``; by default the first of these
-        that is installed.
+        Parameters
+        ----------
+        backend
+            ``"polars"``, ``"pandas"`` or ``"pyarrow"``; by default the first of these that is
+            installed.
+
+        Raises
+        ------
+        MissingExtraError
+            If the library, or every one of them, is not installed.
         """
         return frame_of(self.rows(), backend)
 
     def to_csv(self) -> str:
         """Return `rows` as the text of a CSV file."""
         rows = self.rows()
+        columns = dict.fromkeys(name for row in rows for name in row)
         text = io.StringIO()
-        writer = csv.DictWriter(text, dict.fromkeys(name for row in rows for name in row))
+        writer = csv.DictWriter(text, columns)
         writer.writeheader()
         writer.writerows(rows)
         return text.getvalue().replace("\r\n", "\n")
@@ -110,10 +127,28 @@ class Result(ABC):
         metric: str | None = None,
         ax: Axes | None = None,
     ) -> Axes:
-        """Plot what sums the result up on matplotlib axes, and return them.
+        """Plot the chart that sums up the result, and return its matplotlib axes.
 
-        With a ``path`` the plot is also written, as SVG, PDF or PNG. ``metric`` is the one that is
-        plotted where each has a plot of its own, by default the first; ``ax`` are axes to use.
+        Parameters
+        ----------
+        path
+            A file to write as well, as SVG, PDF or PNG by its ending.
+        metric
+            The metric to plot if each has a plot of its own; by default the first.
+        ax
+            The axes to draw on; by default new ones.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes with the plot.
+
+        Raises
+        ------
+        InputError
+            If the result has no chart, or none of this metric.
+        MissingExtraError
+            If matplotlib is not installed.
         """
         axes = plot(self, metric=metric, ax=ax)
         if path is not None:
@@ -155,10 +190,14 @@ def frame_of(rows: list[dict[str, Any]], backend: str | None) -> Any:
 
 
 def one_or_range(low: int, high: int) -> int | list[int]:
-    """Return the one number that all are, or the least and the greatest."""
+    """Return one number if both are equal, and otherwise both.
+
+    >>> one_or_range(99, 99), one_or_range(20, 99)
+    (99, [20, 99])
+    """
     return low if low == high else [low, high]
 
 
 def or_none(value: float) -> float | None:
-    """Return a number as JSON can hold it."""
+    """Return a number for JSON, which has no NaN and no infinity: they become None."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""What is shown of a result: one `View`, from which text, tables, pages and plots come."""
+"""`View`: the parts of a result that are shown, for text, tables, pages and plots."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from unsample.errors import InputError
 from unsample.report._charts import Chart, intervals_of
 from unsample.report._table import Table
 
-#: A word and what it means, or what went in and its value.
+#: Words and their meanings, or the names of settings and their values.
 Notes: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A table, with a chart of its intervals, or another chart, made where it is drawn."""
+    """A table and the chart of its intervals; or another chart, which is made when it is drawn."""
 
     title: str
     table: Table | None = None
     drawn: Callable[[], Chart | None] = lambda: None
-    #: Whether it stands in text and papers too, and not on pages alone.
+    #: Whether text and papers show it too, or only pages.
     brief: bool = True
 
     @property
@@ -32,22 +32,23 @@ class Part:
 
 @dataclass(frozen=True)
 class View:
-    """What is shown of a result, in the order in which text shows it."""
+    """The parts of a result that are shown, in the order of text."""
 
-    #: The verb of the command that gives such a result, and the heading of its page.
+    #: The verb of the command that gives such a result.
     verb: str
+    #: The heading of its page.
     title: str
-    #: What the numbers are based on.
+    #: The data that the numbers come from.
     about: tuple[str, ...]
     parts: tuple[Part, ...]
-    #: What was found, in sentences.
+    #: The answers, in sentences.
     verdicts: tuple[str, ...] = ()
-    #: What words of the tables mean.
+    #: The meanings of words in the tables.
     notes: Notes = ()
     warnings: tuple[str, ...] = ()
-    #: What went in, for pages and where more is asked for.
+    #: The arguments, for pages and verbose text.
     settings: Notes = ()
-    #: Which part sums the result up in one plot, if it has a chart; else the next that has one.
+    #: The index of the part that is plotted; if it has no chart, the next part that has one.
     plotted: int = 0
 
     @property
@@ -57,17 +58,24 @@ class View:
 
 
 def view_of(result: object) -> View:
-    """Return what is shown of a result, or of a dict of names and results of one kind."""
-    show = getattr(result, "view", None)
-    if callable(show):
-        view: View = show()
+    """Return the view of a result, or of a dict of names and results of one kind.
+
+    Raises
+    ------
+    InputError
+        If it is no such result.
+    """
+    make_view = getattr(result, "view", None)
+    if callable(make_view):
+        view: View = make_view()
         return view
     if isinstance(result, Mapping) and result:
-        groups = {str(name): each for name, each in result.items()}
+        groups = {str(name): group for name, group in result.items()}
         first = next(iter(groups.values()))
-        if hasattr(first, "view_of_groups") and len({type(each) for each in groups.values()}) == 1:
-            together: View = first.view_of_groups(groups)
-            return together
+        one_kind = len({type(group) for group in groups.values()}) == 1
+        if one_kind and hasattr(first, "view_of_groups"):
+            view_of_all: View = first.view_of_groups(groups)
+            return view_of_all
     raise InputError(
         "result must be what estimate, exact, compare, evaluate, published, plan or audit return, "
         f"or a dict of names and estimates, got {type(result).__name__}"

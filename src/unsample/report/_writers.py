@@ -43,7 +43,17 @@ _LATEX = str.maketrans(
 
 
 def as_text(result: object, *, warnings: bool = True, verbose: bool = False) -> str:
-    """Return a result as aligned tables; ``verbose`` adds bounds, methods, and what went in."""
+    """Return a result as aligned tables.
+
+    Parameters
+    ----------
+    result
+        The result of a question, or a dict of names and estimates.
+    warnings
+        Whether warnings stand at the end.
+    verbose
+        Whether columns of details, such as bounds, and the settings are shown too.
+    """
     shown = view_of(result)
     settings = [f"{name}: {value}" for name, value in shown.settings if verbose]
     tables = (table.with_ranges() for table in shown.tables)
@@ -103,8 +113,8 @@ def _html_table(table: Table) -> str:
 def as_latex(result: object) -> str:
     r"""Return a result as LaTeX tables to paste, for documents that load ``booktabs``.
 
-    A table has a label, a caption of a sentence, and a note that says what brackets and bold
-    numbers are. What to cite and all warnings stand above, as comments.
+    A table has a label, a caption of one sentence, and a note on the meaning of brackets and bold
+    numbers. The citation and all warnings stand above, as comments.
     """
     shown = view_of(result)
     above = [f"Made with unsample {__version__}; cite {CITATION}", *shown.verdicts]
@@ -114,12 +124,13 @@ def as_latex(result: object) -> str:
     for table in shown.tables:
         note = _latex_escaped(_signs(table.narrow))
         caption = f"{table.caption} ({'; '.join(shown.about)})."
-        tables.append(table_latex(table, caption, f"tab:{shown.verb}-{table.identity}", note))
+        label = f"tab:{shown.verb}-{table.identity}"
+        tables.append(table_latex(table, caption, label=label, note=note))
     return "\n\n".join([comments, *tables]) + "\n"
 
 
-def table_latex(table: Table, caption: str, label: str = "", note: str = "") -> str:
-    """Return a table for LaTeX, with a ``note`` of LaTeX below it."""
+def table_latex(table: Table, caption: str, *, label: str = "", note: str = "") -> str:
+    """Return a table for LaTeX; the ``note`` below it is LaTeX already."""
     shown = table.narrow
     lines = [
         r"\begin{table}",
@@ -140,7 +151,7 @@ def table_latex(table: Table, caption: str, label: str = "", note: str = "") -> 
 
 
 def _signs(table: Table) -> str:
-    """Return what the signs of a paper's table mean: brackets, and bold numbers."""
+    """Return the meaning of the signs of a paper's table: brackets and bold numbers."""
     cells = [cell for row in table.rows for cell in row if isinstance(cell, Number)]
     brackets = any(cell.ends is not None for cell in cells)
     signs = [f"In brackets: {table.interval}."] if brackets else []
@@ -152,11 +163,12 @@ def _signs(table: Table) -> str:
 
 
 def _latex_row(cells: Iterable[Cell]) -> str:
-    return " & ".join(_paper_cells(cells, _latex_escaped, r"\textbf{%s}")) + r" \\"
+    texts = _paper_cells(cells, _latex_escaped, bold=r"\textbf{%s}")
+    return " & ".join(texts) + r" \\"
 
 
 def _latex_escaped(text: str) -> str:
-    """Return text that LaTeX sets as it is, on one line."""
+    """Return text as LaTeX that prints it unchanged, on one line."""
     plain = " ".join(printable(text).split())
     # A hyphen before a number is a minus.
     return re.sub(r"(?<![\w-])-(?=[0-9])", "$-$", plain.translate(_LATEX))
@@ -175,28 +187,41 @@ def as_markdown(result: object) -> str:
 
 
 def table_markdown(table: Table, caption: str) -> str:
-    """Return a pipe table, below its caption where it has one."""
+    """Return a pipe table, below its caption if there is one."""
     shown = table.narrow
+    header, *rows = (
+        _paper_cells(row, markdown_escaped, bold="**%s**") for row in (shown.columns, *shown.rows)
+    )
     rule = ["---:" if side == "r" else "---" for side in shown.align]
-    rows = [_paper_cells(row, markdown_escaped, "**%s**") for row in (shown.columns, *shown.rows)]
-    lines = [f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:])]
-    return "\n".join([*([f"### {markdown_escaped(caption)}", ""] if caption else []), *lines])
+    lines = [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
+    if caption:
+        lines = [f"### {markdown_escaped(caption)}", "", *lines]
+    return "\n".join(lines)
 
 
 def markdown_escaped(text: str) -> str:
-    """Return text that Markdown shows as it is, on one line."""
+    r"""Return text as Markdown that shows it unchanged, on one line.
+
+    >>> print(markdown_escaped("*A* & <i>"))
+    \*A\* &amp; &lt;i&gt;
+    """
     plain = " ".join(printable(text).split())
     marked = _MARKDOWN.sub(r"\\\1", plain.replace("&", "&amp;"))
     return marked.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _paper_cells(cells: Iterable[Cell], escaped: Callable[[str], str], bold: str) -> list[str]:
-    """Return escaped cells, intervals behind their numbers, and bold what differs for sure."""
+def _paper_cells(cells: Iterable[Cell], escaped: Callable[[str], str], *, bold: str) -> list[str]:
+    """Return escaped cells as papers show them.
+
+    Intervals stand behind their numbers, and the pattern ``bold`` marks significant numbers.
+    """
 
     def shown(cell: Cell) -> str:
         if not isinstance(cell, Number):
             return escaped(cell)
         text = escaped(cell.text)
-        return f"{bold % text if cell.bold else text} {escaped(cell.behind)}".strip()
+        if cell.bold:
+            text = bold % text
+        return f"{text} {escaped(cell.behind)}".strip()
 
-    return list(map(shown, cells))
+    return [shown(cell) for cell in cells]

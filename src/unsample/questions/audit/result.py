@@ -51,7 +51,7 @@ class Audit(Result):
         return {finding.question: finding for finding in self.findings}[question]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the result as plain values, as ``--json`` prints it."""
         return {
             "items": self.catalogue,
             "targets": self.targets,

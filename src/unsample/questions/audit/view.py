@@ -15,7 +15,7 @@ _COLUMNS: Columns[Finding] = {
 
 
 def view_of_audit(result: Audit) -> View:
-    """Return what is shown of an audit."""
+    """Return the view of an audit."""
     low, high = result.sampled
     sampled = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     lists = "1 list" if result.targets == 1 else f"{result.targets:,} lists"

@@ -281,7 +281,7 @@ class Across(Result):
         return on_these + on_like
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the result as plain values, as ``--json`` prints it."""
         return {
             "across": self.across,
             "models": list(self.models),
@@ -380,7 +380,7 @@ def _means_over(
     kinds = {kind for comparison in comparisons for kind in _kinds_of(comparison)}
     shares = np.array([IN_COMMON[kind] for kind in kinds or {"all"}])
     of_model, of_difference = shares.max(axis=0).tolist()
-    # Number 0 is a data set alone, whose errors have nothing in common with those of others.
+    # Number 0 is a data set alone, whose errors have nothing in common with other data sets.
     redrawn = [
         comparison.redrawn(data_set=DataSet(number, common=of_model, own=of_difference))
         for number, comparison in enumerate(comparisons, start=1)
@@ -459,7 +459,7 @@ class MeansOverDataSets:
         return FromDraws(float(values.mean()), np.sort(draws), minimum=0.0, maximum=self.maximum)
 
     def difference(self, a: str, b: str, *, like: bool) -> FromDraws:
-        """Return the mean of model ``a`` less that of ``b``."""
+        """Return the mean of model ``a`` minus the mean of model ``b``."""
         first, second = self.names.index(a), self.names.index(b)
         values = self.values[:, first] - self.values[:, second]
         draws_on_each = self.draws[:, :, first] - self.draws[:, :, second]

@@ -132,7 +132,7 @@ def find_difference(pairs: Iterable[Difference], *, a: str, b: str, metric: str)
 
 
 def winner_of(pairs: Iterable[Difference], metric: str, *, models: int) -> str | None:
-    """Return the one of so many ``models`` that beats every other, or None if none does."""
+    """Return the model that beats every other of so many ``models``, or None if none does."""
     wins = Counter(pair.winner for pair in pairs if pair.metric == metric)
     return next((model for model in wins if model and wins[model] == models - 1), None)
 

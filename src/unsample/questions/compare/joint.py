@@ -58,7 +58,7 @@ class ModelDraws:
         return _around(self.values[model], self.plain[:, model], minimum=0.0, maximum=self.maximum)
 
     def difference(self, a: str, b: str) -> FromDraws:
-        """Return the metric of model ``a`` less that of ``b``."""
+        """Return the metric of model ``a`` minus the metric of model ``b``."""
         first, second = self.names.index(a), self.names.index(b)
         return _around(
             self.values[first] - self.values[second],
@@ -68,7 +68,7 @@ class ModelDraws:
         )
 
     def averaged(self, runs: Runs, *, data_set: DataSet) -> ModelDraws:
-        """Return the draws of models, if the names here are those of their ``runs``.
+        """Return the draws of models, if the names here are the names of their ``runs``.
 
         A model has the mean of its runs, and their spread widens its draws.
         """
@@ -267,7 +267,7 @@ def scaled_to(draws: FloatArray, values: FloatArray) -> FloatArray:
 def _with_means(
     sampled: ModelDraws | None, means: MeanDistribution, *, data_set: DataSet
 ) -> ModelDraws:
-    """Return draws of known means, beside those of sampled models, which are independent."""
+    """Return draws of known means beside independent draws of sampled models."""
     numbers = FixedNumbers()
     stream = _MEANS + (data_set.number << _DATA_SET_BITS)
     draws = means.draws(numbers, stream=stream, caution=True)

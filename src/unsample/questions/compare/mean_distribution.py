@@ -98,7 +98,7 @@ class MeanDistribution:
         return cls(names, values, covariance=correlations * np.outer(errors, errors), df=df)
 
     def difference(self, a: str, b: str) -> MeanWithError:
-        """Return the distribution of the mean of model ``a`` less that of ``b``."""
+        """Return the distribution of the mean of model ``a`` minus the mean of model ``b``."""
         i, j = self.names.index(a), self.names.index(b)
         # The error if the two models were independent.
         unpaired = math.sqrt(self.covariance[i, i] + self.covariance[j, j])
@@ -163,7 +163,7 @@ def _totals_of_users(metric: Metric, evaluation: Evaluation, *, entry: Estimate)
     like = entry.like
     if isinstance(like, MeanWithLimits) and isinstance(like.error, DrawnError):
         return like.error.totals
-    values = UserValues.of(evaluation.found, [metric], relevance=evaluation.relevance)
+    values = UserValues.of(evaluation.as_targets, [metric], relevance=evaluation.relevance)
     return values.totals[:, 0]
 
 

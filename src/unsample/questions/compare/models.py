@@ -93,7 +93,7 @@ class Models:
         common = {name: len(np.intersect1d(made[first].users, made[name].users)) for name in others}
         # Where each user's value is known, no pairs of cells are needed.
         sampled = {
-            name: (evaluation.users, evaluation.found.cells)
+            name: (evaluation.users, evaluation.as_targets.cells)
             for name, evaluation in made.items()
             if not evaluation.design.certifies
         }
@@ -108,13 +108,13 @@ class Models:
     @classmethod
     def _of_ranks(cls, models: Mapping[str, Targets | RankCounts]) -> Models:
         """Return models with ranks, matched by user or, without users, by position."""
-        targets = {name: given for name, given in models.items() if isinstance(given, Targets)}
-        filtered = any(given.filtered for given in targets.values())
+        targets = {name: ranks for name, ranks in models.items() if isinstance(ranks, Targets)}
+        filtered = any(ranks.filtered for ranks in targets.values())
         why = _why_unmatched(targets, models)
         if why:
             counts = {
-                name: given if isinstance(given, RankCounts) else given.counts
-                for name, given in models.items()
+                name: ranks if isinstance(ranks, RankCounts) else ranks.counts
+                for name, ranks in models.items()
             }
             return cls(counts, unmatched=why, filtered=filtered)
         matched = POSITION if next(iter(targets.values())).users is None else USER

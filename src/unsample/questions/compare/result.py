@@ -233,7 +233,7 @@ class Comparison(Result):
         return [pair.to_dict() for pair in self.differences]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the result as plain values, as ``--json`` prints it."""
         return {
             "models": list(self.models),
             "paired": self.paired,

@@ -31,7 +31,7 @@ _MAX_MODELS = 20
 
 
 def view_of_comparison(result: Comparison) -> View:
-    """Return what is shown of models on one data set."""
+    """Return the view of a comparison on one data set."""
     return View(
         verb="compare",
         title=f"Which of {len(result.models)} models is truly better?",
@@ -59,17 +59,18 @@ def _about(result: Comparison) -> tuple[str, ...]:
     estimates = result.estimates
     first, *others = estimates.values()
     if _is_mixed(estimates.values()):
-        lines = (f"{name}: {heading(own)}" for name, own in estimates.items())
+        lines = (f"{name}: {heading(of_model)}" for name, of_model in estimates.items())
         return (f"{count}, compared {result.pairing}", *lines)
     if is_published(first):
-        lines = (f"{name}: {'; '.join(own.view().about)}" for name, own in estimates.items())
+        abouts = {name: of_model.view().about for name, of_model in estimates.items()}
+        lines = (f"{name}: {'; '.join(about)}" for name, about in abouts.items())
         return (f"{count}, compared by printed numbers", *lines)
     models = f"{count}{_runs_in_words(result)} {heading(first, *others)}"
     return (f"{models}, compared {result.pairing}", *_cost(result))
 
 
 def _runs_in_words(result: Comparison) -> str:
-    """Return how many runs each model has, between the models and what a run is of."""
+    """Return how many runs each model has, as the words after the number of models."""
     runs = sorted({*result.runs.values()})
     if runs == [1]:
         return ","
@@ -187,7 +188,7 @@ def _signed(row: Difference, *, wider: Ends | None = None, bold: bool = False) -
 
 
 def view_of_means(result: Across) -> View:
-    """Return what is shown of models on several data sets."""
+    """Return the view of a comparison on several data sets."""
     sets = ", ".join(result.comparisons)
     return View(
         verb="compare",
@@ -264,7 +265,7 @@ def _means(result: Across) -> Table:
             bold=winners[row.metric] == row.model,
         )
         on_each = [result.comparisons[name].estimates[row.model] for name in result.whole]
-        return replace(shown, marks=tuple(own[row.metric].value for own in on_each))
+        return replace(shown, marks=tuple(estimates[row.metric].value for estimates in on_each))
 
     def mean_place(row: MeanStanding) -> Number:
         ends = f"{row.place_low:.1f}, {row.place_high:.1f}"

@@ -25,7 +25,7 @@ from unsample.uncertainty import DEFAULT_LEVEL, MeanWithError, MeanWithLimits, U
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The method whose value is that of the posterior.
+#: The method that gives the value of the posterior.
 AUTO = "auto"
 #: Sources of an interval: other data sets, ...
 PRIOR = "prior"
@@ -94,7 +94,7 @@ class Estimate:
           the prior was learned from;
         * ``"bounds"``: it is `bounds`, because there is no prior, or because nothing is known of
           shared items;
-        * ``"mean"``: the value is an unbiased mean, and the interval is the one of a mean.
+        * ``"mean"``: the value is an unbiased mean, and the interval allows for its sampling error.
 
         Parameters
         ----------
@@ -445,7 +445,7 @@ class Estimates(Result, Mapping[str, Estimate]):
 
     @staticmethod
     def view_of_groups(groups: Mapping[str, Estimates]) -> View:
-        """Return what is shown of several results by name."""
+        """Return the view of several results by name."""
         view: View = import_whole("unsample.questions.estimate.view").view_of_groups(groups)
         return view
 
@@ -454,7 +454,7 @@ class Estimates(Result, Mapping[str, Estimate]):
         return [entry.to_dict(self.level) for entry in self.entries]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the result as plain values, as ``--json`` prints it."""
         return {
             "items": one_or_range(*self.counts.catalogues),
             "sampled": one_or_range(*self.counts.samples),

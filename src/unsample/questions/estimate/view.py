@@ -31,7 +31,7 @@ _Row: TypeAlias = tuple[str, Estimate]
 
 
 def view_of_estimates(result: Estimates) -> View:
-    """Return what is shown of one set of estimates."""
+    """Return the view of one result."""
     known = all(map(is_exact, result.entries))
     return View(
         verb="exact" if known else "estimate",
@@ -47,7 +47,7 @@ def view_of_estimates(result: Estimates) -> View:
 
 
 def view_of_groups(groups: Mapping[str, Estimates]) -> View:
-    """Return what is shown of estimates by name."""
+    """Return the view of several results by name."""
     lines = {name: heading(result) for name, result in groups.items()}
     about = [f"{name}: {line}" for name, line in lines.items()]
     if len({*lines.values()}) == 1:
@@ -70,15 +70,15 @@ def heading(result: Estimates, *others: Estimates) -> str:
     If ``others`` are compared with the result, the numbers of items are ranges over all of them.
     """
     counts = result.counts
-    every = [each.counts for each in (result, *others)]
-    items = _range(*_span(each.catalogues for each in every))
+    all_counts = [counts, *(other.counts for other in others)]
+    items = _range(*_span(some.catalogues for some in all_counts))
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{_users(result)} ranked among all {items} items"
-    sampled = _range(*_span(each.samples for each in every))
+    sampled = _range(*_span(some.samples for some in all_counts))
     among = ","
     if counts.full.any():
-        in_samples = [each.take(~each.full) for each in every]
-        sampled = _range(*_span(each.samples for each in in_samples))
+        in_samples = [some.take(~some.full) for some in all_counts]
+        sampled = _range(*_span(some.samples for some in in_samples))
         in_full = int(counts.count[counts.full].sum())
         among = f", {in_full:,} ranked in full, the others among"
     protocol = f"protocol {result.protocol or 'not stated'}"

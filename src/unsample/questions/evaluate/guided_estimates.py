@@ -34,7 +34,7 @@ class OtherDraws:
     draw: DrawnMean
 
     def interval(self, value: float, level: float) -> tuple[float, float]:
-        """Return the ends at a level; the value is that of the draw."""
+        """Return the ends at a level; the draw knows its value."""
         return self.draw.interval(level)
 
 

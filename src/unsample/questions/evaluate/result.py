@@ -132,7 +132,7 @@ class Evaluation(Estimates):
         return None if self.error is None else max(self.half_widths.values()) <= self.error
 
     @property
-    def found(self) -> Targets:
+    def as_targets(self) -> Targets:
         """Return the targets with their ranks, as far as the design found them."""
         return Targets(
             self.highest if self.design.certifies else self.ranks,
@@ -154,7 +154,7 @@ class Evaluation(Estimates):
 
     @property
     def cost(self) -> str:
-        """Return what was scored, in words."""
+        """Return the design and the number of scores, in words."""
         twice = self.scored - int(self.catalogues.sum())
         part = f"{100 * self.share:.3f} % of a full ranking"
         if self.design.certifies and twice >= 0:
@@ -167,7 +167,7 @@ class Evaluation(Estimates):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the result as plain values, as ``--json`` prints it."""
         cost = {"design": self.design.name, "scored": self.scored, "share": self.share}
         if self.error is not None:
             cost |= {"error": self.error, "reached": self.reached}

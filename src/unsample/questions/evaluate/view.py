@@ -10,7 +10,7 @@ from unsample.report import View
 
 
 def view_of_evaluation(result: Evaluation) -> View:
-    """Return what is shown, with the design and what it cost."""
+    """Return the view of estimates, with the design and its cost."""
     whole = view_of_estimates(result)
     settings = (("Design", str(result.design)), ("Seed", str(result.rng)))
     about = (result.cost, *whole.about)

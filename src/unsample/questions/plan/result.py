@@ -106,7 +106,7 @@ class Plan(Result):
 
     @property
     def recommendation(self) -> str:
-        """Return what to do, in a sentence or two."""
+        """Return a recommendation in a sentence or two."""
         best = self.best
         accuracy = "exactly"
         if best.half_width > 0.0:
@@ -125,7 +125,7 @@ class Plan(Result):
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the result as plain values, as ``--json`` prints it."""
         return {
             "metric": self.metric.name,
             "items": self.catalogue,

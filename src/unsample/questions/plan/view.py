@@ -11,7 +11,7 @@ from unsample.report import Columns, Number, Part, Table, View, number
 
 
 def view_of_plan(result: Plan) -> View:
-    """Return what is shown of a plan."""
+    """Return the view of a plan."""
     columns: Columns[Any] = {
         "design": lambda row: row.name,
         "scores": lambda row: Number(f"{row.cost:,.0f}", row.cost),

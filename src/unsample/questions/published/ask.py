@@ -19,7 +19,7 @@ from unsample._checks import check_flag, check_integer, check_level
 from unsample.counts import Negatives, as_negatives, refuse_shared
 from unsample.errors import ContradictionError, DesignError, UnsampleError, UnsampleWarning
 from unsample.metrics import DEFAULT_METRICS, Metric
-from unsample.posterior import FittedNumbers, FixedNumbers, Numbers, Prior
+from unsample.posterior import Cloud, FittedNumbers, FixedNumbers, Numbers, Prior
 from unsample.questions.compare.ask import compare
 from unsample.questions.estimate.prior_choice import SHIPPED, as_prior, check_protocol
 from unsample.questions.estimate.result import AUTO
@@ -226,7 +226,8 @@ def _of_one_model(
     except ContradictionError as problem:
         problem.args = (f"{problem}{explained(paper)}",)
         raise
-    fit = cloud = None
+    fit: Fit | None = None
+    cloud: Cloud | None = None
     if settings.prior is not None:
         fit = partial(_fit, paper, settings.prior, settings.protocol)
         cloud = fit(paper.metrics).cloud(FixedNumbers())
@@ -244,7 +245,7 @@ def _of_one_model(
 
 
 def _notes(paper: Paper, fit: Fit | None, *, settings: _Settings) -> tuple[Note, ...]:
-    """Return what speaks against the printed numbers."""
+    """Return notes on printed numbers that contradict each other or the arguments."""
     notes = [Note("hits", text) for text in on_counts(paper.numbers, paper.users * settings.runs)]
     # Items that users have seen push targets from the first ranks, if they are candidates.
     notes += on_slips(paper, fit, even=settings.protocol != "all")

@@ -142,6 +142,6 @@ def _models(words: tuple[str, ...], sampled: int | None) -> dict[str, tuple[int,
         raise InputError(f"numbers must all have a name ({_SEVERAL}) or none, got {unnamed!r}")
     form = f"{_ONE}, such as HR@10=0.69"
     return {
-        name: (sizes[name], options.named(own, "a number", form=form))
-        for name, own in numbers.items()
+        name: (sizes[name], options.named(printed, "a number", form=form))
+        for name, printed in numbers.items()
     }

@@ -140,25 +140,25 @@ class Leaderboard(Result):
         """Return one row for each data set, metric and model."""
         named = "" not in self.data_sets
         rows = []
-        for place in self.standings():
-            low, high = place.estimate.interval(self.level)
-            row: dict[str, Any] = {"dataset": place.data_set} if named else {}
+        for standing in self.standings():
+            low, high = standing.estimate.interval(self.level)
+            row: dict[str, Any] = {"dataset": standing.data_set} if named else {}
             row |= {
-                "metric": place.metric,
-                "model": place.model,
-                "printed": place.printed or None,
-                "value": place.estimate.value,
+                "metric": standing.metric,
+                "model": standing.model,
+                "printed": standing.printed or None,
+                "value": standing.estimate.value,
                 "low": low,
                 "high": high,
-                "first_place": place.first,
-                "last_place": place.last,
-                "source": place.estimate.source,
+                "first_place": standing.first,
+                "last_place": standing.last,
+                "source": standing.estimate.source,
             }
             rows.append(row)
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the result as plain values, as ``--json`` prints it."""
         return {
             "models": list(self.models),
             "level": self.level,

@@ -78,7 +78,9 @@ def read_models(source: Any) -> list[PrintedModel]:
     if isinstance(source, Mapping):
         are_dicts = {name: isinstance(numbers, Mapping) for name, numbers in source.items()}
         if all(are_dicts.values()):
-            return [PrintedModel(str(name), numbers=dict(each)) for name, each in source.items()]
+            return [
+                PrintedModel(str(name), numbers=dict(numbers)) for name, numbers in source.items()
+            ]
         if any(are_dicts.values()):
             name = next(name for name, is_dict in are_dicts.items() if not is_dict)
             raise InputError(

@@ -157,7 +157,8 @@ def _decimals_of(number: Decimal) -> int:
 
 def _check_possible(number: Printed, sampled: int, *, percent: bool) -> None:
     """Refuse a value that no ranks give."""
-    metric, name = number.metric, number.name
+    metric = number.metric
+    name = number.name
     if metric.k is not None and metric.k > sampled:
         raise MetricError(
             f"K of {name} must be at most sampled = {sampled}, got {metric.k}; among "
@@ -255,7 +256,7 @@ class Paper:
         )
 
     def _hit_rates(self, values: Sequence[float]) -> dict[int, float]:
-        """Return by K, in ascending order, those of the ``values`` that belong to hit rates."""
+        """Return the ``values`` of hit rates by K, in ascending order; there is one for each number."""
         hit_rates = {
             number.metric.k: value
             for number, value in zip(self.numbers, values, strict=True)

@@ -67,7 +67,7 @@ class Published(Estimates):
         return self.paper.numbers
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints: the keys of `Estimates.to_dict`, and ``published``."""
+        """Return the keys of `Estimates.to_dict`, and ``published`` with the printed numbers."""
         printed = [
             {"metric": number.name, "value": number.value, "low": number.low, "high": number.high}
             for number in self.numbers

@@ -14,7 +14,7 @@ from unsample.report import Cell, Number, Part, Table, View
 
 
 def view_of_published(result: Published) -> View:
-    """Return what is shown, with the numbers that were printed and how far they are too high."""
+    """Return the view of estimates, with the printed numbers and how much they are too high."""
     whole = view_of_estimates(result)
     ranges = "; ".join(
         f"{number}, from {number.low:.6g} to {number.high:.6g}" for number in result.numbers
@@ -32,7 +32,7 @@ def view_of_published(result: Published) -> View:
 def _too_high(result: Published) -> Iterable[str]:
     """Return how many times too high printed numbers are, with the limits of each factor.
 
-    The interval is calibrated: it holds for 95 % of data sets like those of the prior. The bounds
+    The interval is calibrated: it holds for 95 % of data sets like the prior's. The bounds
     hold whatever P(R) is; without an interval, only they are told.
     """
     items = f"{result.counts.catalogues[1]:,}"
@@ -58,7 +58,7 @@ def _too_high(result: Published) -> Iterable[str]:
 
 
 def view_of_leaderboard(result: Leaderboard) -> View:
-    """Return what is shown of a table of models: each model with its places, the best first."""
+    """Return the view of a table of models: each model with its places, the best first."""
     named = [name for name in result.data_sets if name]
     on = f" on {len(named)} data sets" if named else ""
     about = [f"{len(result.models)} models{on}, by printed numbers"]
