@@ -17,7 +17,7 @@ def test_lists_are_counted_as_loops_count_them():
     rows = [rng.integers(30, size=rng.integers(5, 12)) for _ in range(40)]
     rows += [rows[3][::-1], rows[5]]
     seen = rng.random((len(rows), 30)) < 0.2
-    found = _audit._read_arrays(rows, 30, scipy.sparse.csr_array(3.0 * seen))
+    found = _audit._read_arrays(rows, 30, exclude=scipy.sparse.csr_array(3.0 * seen))
     assert found.sizes.tolist() == [len(row) for row in rows]
     assert (found.counts == np.bincount(np.concatenate(rows), minlength=30)).all()
     equal = [sum(a == b for i, a in enumerate(row) for b in row[:i]) for row in rows]

@@ -256,7 +256,7 @@ class Paper:
         )
 
     def _hit_rates(self, values: Sequence[float]) -> dict[int, float]:
-        """Return the ``values`` of hit rates by K, in ascending order; there is one for each number."""
+        """Return the hit rates among the ``values`` of all numbers, by K in ascending order."""
         hit_rates = {
             number.metric.k: value
             for number, value in zip(self.numbers, values, strict=True)
