@@ -28,7 +28,7 @@ def test_lists_are_counted_as_loops_count_them():
     pairs = [(a, b) for i, a in enumerate(rows) for b in rows[:i]]
     between = sum(int(np.equal.outer(a, b).sum()) for a, b in pairs)
     assert found.coincidences() == pytest.approx(between / sum(len(a) * len(b) for a, b in pairs))
-    alone = _audit._read_arrays(rows, 30, None)
+    alone = _audit._read_arrays(rows, 30, exclude=None)
     assert alone.uniform().value == pytest.approx(between)
 
 

@@ -10,6 +10,7 @@ from scipy import stats
 
 import unsample
 from tests.contradictions import contradictions
+from unsample.bounds import Bounds
 from unsample.counts import RankCounts, Targets
 from unsample.errors import InputError, UnsampleWarning
 from unsample.lab import load_ranks
@@ -528,3 +529,22 @@ def test_the_command_exits_with_one_where_the_gate_fails(ranks, tmp_path, run, o
     found, out, err = run("compare", *paths, *design, *options.split())
     assert found == code
     assert said in (err if code == 2 else out)
+
+
+@pytest.mark.parametrize("prior", ["shipped", None])
+def test_bounds_at_a_level_are_computed_once(ranks, monkeypatch, prior):
+    asked = []
+    of_metric = Bounds.of_metric
+
+    def counting(bounds, metric, level=0.95):
+        asked.append((bounds.counts, metric, level))
+        return of_metric(bounds, metric, level)
+
+    monkeypatch.setattr(Bounds, "of_metric", counting)
+    found = unsample.compare(
+        ranks, items=ITEMS, sampled=SAMPLED, metrics=METRICS, prior=prior, level=0.9
+    )
+    found.to_json()
+    str(found)
+    different = {(id(counts), metric, level) for counts, metric, level in asked}
+    assert len(asked) == len(different)

@@ -44,7 +44,11 @@ def test_tests_that_are_not_corrected_fail_the_promise(ledger, monkeypatch):
 
 def test_a_variance_that_is_too_small_fails_the_promise(ledger, monkeypatch):
     right = _lists.two_sided
-    monkeypatch.setattr(_lists, "two_sided", lambda v, m, var, t: right(v, m, 0.2 * var, t))
+
+    def narrower(value, *, mean, variance, third):
+        return right(value, mean=mean, variance=0.2 * variance, third=third)
+
+    monkeypatch.setattr(_lists, "two_sided", narrower)
     with pytest.raises(BrokenPromiseError, match="wrong audits"):
         keep(ledger(_accused("with replacement", 60), planted="a variance too small"))
 

@@ -291,8 +291,8 @@ def test_a_pilot_that_is_pooled_with_the_second_draw_breaks_the_promise(
     """A small pilot that alone settles the draw does no harm, unless it counts for others too."""
     right = _draws.drawn_users
 
-    def drawn(notes, *given):
-        return right(replace(notes, pilot=notes.pilot * (not pooled)), *given)
+    def drawn(notes, *given, **named):
+        return right(replace(notes, pilot=notes.pilot * (not pooled)), *given, **named)
 
     def of_pilot_alone(self, draws, worlds):
         sizes = np.array([len(each) for each in self.maximum])

@@ -99,9 +99,9 @@ def test_intervals_of_differences_cover(world, ledger):
 def test_what_models_share_with_the_wrong_sign_breaks_the_promise(monkeypatch, ledger):
     right, calls = DrawnError.of_drawn, []
 
-    def wrong(*given):
+    def wrong(*given, **named):
         # Metrics of the first model come first: those of the second are turned round.
-        found = right(*given)
+        found = right(*given, **named)
         calls.append(None)
         second = (len(calls) - 1) % (2 * len(METRICS)) >= len(METRICS)
         turned = 2.0 * found.totals.mean() - found.totals
