@@ -238,6 +238,8 @@ def _chosen(
     guide: Any,
 ) -> Design:
     """Return the design that was asked for, or by default the one that suits the scorers."""
+    # An error out of range is refused here, whatever the design is.
+    guided = Guided(error=error)
     if design is not None:
         chosen = as_design(design)
     else:
@@ -246,7 +248,7 @@ def _chosen(
             candidates,
             metrics=metrics,
             budget=budget,
-            error=error,
+            guided=guided,
             has_guide=guide is not None,
         )
     if guide is not None and not chosen.guided:
@@ -270,24 +272,25 @@ def _usual_design(
     *,
     metrics: tuple[Metric, ...],
     budget: int | None,
-    error: float | None,
+    guided: Guided,
     has_guide: bool,
 ) -> Design:
     """Return the design that suits the scorers.
 
-    Cheap scores are ranked in full, unless that takes more scores than the budget allows.
+    Cheap scores are ranked in full, unless that takes more scores than the budget allows. A guided
+    design has the error that is sought, if there is one.
     """
     cheap = not has_guide and all(scorer.whole for scorer in scorers)
     without_k = any(metric.k is None and metric.family is not _metrics.RPrec for metric in metrics)
-    if budget is None and (cheap or error is None):
+    if budget is None and (cheap or guided.error is None):
         return Exact() if cheap or without_k else Certified()
     if cheap:
         in_full = len(scorers) * int(candidates.others.sum() + len(candidates))
         if in_full <= (budget or 0):
             return Exact()
-    if without_k and error is None:
+    if without_k and guided.error is None:
         return Fixed()
-    return Guided(error=error)
+    return guided
 
 
 def _of_samples(
