@@ -6,26 +6,19 @@ page of docs/, and ``out/bench.md`` likewise. A table that was not made stays as
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from page_tables import filled
+
 ROOT = Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
-
-
-def fill(found: re.Match[str]) -> str:
-    """Return a block with its table as it was made last."""
-    made = ROOT / "out" / f"{found[2]}.md"
-    if not made.exists():
-        return found[0]
-    return f"{found[1]}{made.read_text(encoding='utf-8')}{found[3]}"
 
 
 def main() -> None:
     """Fill every page, and say which ones changed."""
+    made = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "out").glob("*.md")}
     for page in sorted((ROOT / "docs").glob("*.md")):
         before = page.read_text(encoding="utf-8")
-        after = BLOCK.sub(fill, before)
+        after = filled(before, made)
         if after != before:
             page.write_text(after, encoding="utf-8")
             print(f"changed: {page.relative_to(ROOT)}")

@@ -1,0 +1,106 @@
+"""Put tables and pictures that a tool makes into the pages that show them, or compare them.
+
+A table named ``bench`` stands between the lines ``<!-- table: bench -->`` and
+``<!-- end of table -->`` of a page.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+#: Pictures are compared by eye and by git: nothing in them may depend on the day.
+METADATA = {"Date": None, "Creator": "unsample"}
+_NUMBER = re.compile(r"-?\d+\.\d+|-?\d+")
+#: Coordinates in points; processors round estimates differently.
+_SAME_PLACE = 0.1
+
+
+def as_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table; columns of numbers are flush right.
+
+    >>> print(as_table(["model", "HR@10"], [["A", "0.69"]]), end="")
+    | model | HR@10 |
+    | --- | ---: |
+    | A | 0.69 |
+    """
+    cells = [list(row) for row in rows]
+    sides = [
+        "---:" if all(re.match(r"[-+±\d]|$", row[at]) for row in cells) else "---"
+        for at in range(len(columns))
+    ]
+    lines = [" | ".join(row) for row in (columns, sides, *cells)]
+    return "".join(f"| {line} |\n" for line in lines)
+
+
+def filled(page: str, tables: Mapping[str, str]) -> str:
+    """Return a page with these tables in their places; others stay as they are.
+
+    >>> print(filled("<!-- table: a -->\\nold\\n<!-- end of table -->", {"a": "new\\n"}))
+    <!-- table: a -->
+    new
+    <!-- end of table -->
+    """
+    return BLOCK.sub(lambda block: _filled(block, tables), page)
+
+
+def _filled(block: re.Match[str], tables: Mapping[str, str]) -> str:
+    opening, name, closing = block.groups()
+    return f"{opening}{tables[name]}{closing}" if name in tables else block[0]
+
+
+def write_page(page: Path, tables: Mapping[str, str], *, check: bool) -> bool:
+    """Put tables into a page, and return whether it was so before; with ``check`` only compare.
+
+    Every table must have its place in the page.
+    """
+    before = page.read_text(encoding="utf-8")
+    missing = sorted(tables.keys() - {name for _, name, _ in BLOCK.findall(before)})
+    if missing:
+        raise SystemExit(f"{page.name} has no place for {', '.join(missing)}")
+    after = filled(before, tables)
+    if check and after != before:
+        lines = before.splitlines(), after.splitlines()
+        print("\n".join(difflib.unified_diff(*lines, "written", "made", lineterm="", n=0)))
+    elif after != before:
+        page.write_text(after, encoding="utf-8")
+    return _said(page, same=after == before)
+
+
+def write_picture(path: Path, figure: Figure, *, check: bool) -> bool:
+    """Save a picture, and return whether it was so before; with ``check`` only compare."""
+    text = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "unsample"}):
+        figure.savefig(text, format="svg", metadata=METADATA)
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    same = looks_the_same(before, text.getvalue())
+    if not check and not same:
+        path.write_text(text.getvalue(), encoding="utf-8")
+    return _said(path, same=same)
+
+
+def looks_the_same(one: str, other: str) -> bool:
+    """Return whether two drawings have the same parts at the same places.
+
+    >>> looks_the_same("<path d='M 1.00 2'/>", "<path d='M 1.01 2'/>")
+    True
+    >>> looks_the_same("<path d='M 1.00 2'/>", "<path d='M 3.00 2'/>")
+    False
+    """
+    if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+        return False
+    places = [np.array(_NUMBER.findall(text), dtype=float) for text in (one, other)]
+    return bool(np.allclose(*places, rtol=0, atol=_SAME_PLACE))
+
+
+def _said(path: Path, *, same: bool) -> bool:
+    print(f"{'same   ' if same else 'changed'} {path.name}", flush=True)
+    return same
