@@ -372,8 +372,8 @@ def sql(
     table
         The name of the table, as the engine writes it.
     dialect
-        ``"duckdb"``, ``"spark"``, ``"bigquery"`` or ``"snowflake"``; the last two are not run by
-        the tests.
+        ``"duckdb"``, ``"spark"``, ``"bigquery"`` or ``"snowflake"``. The tests run the last two in
+        DuckDB, in sqlglot's translation, and not in the engines themselves.
     items, sampled
         The design, where it is not a column of each row.
     negatives
