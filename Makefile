@@ -71,6 +71,7 @@ $(VENV)/.docs $(VENV)/.release: $(VENV)/.%: $(DEV)
 docs: $(VENV)/.docs  ## the documentation site (out/docs), after a run of all that it shows
 	$(SETTINGS) $(BIN)/python tools/refresh_docs.py --check
 	$(SETTINGS) $(BIN)/python tools/field.py --check
+	$(SETTINGS) $(BIN)/python tools/paper_page.py --check
 	$(SETTINGS) $(BIN)/python -m sphinx --quiet -W --keep-going -b html docs out/docs
 	@echo "open out/docs/index.html"
 

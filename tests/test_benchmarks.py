@@ -128,7 +128,7 @@ def test_tables_are_put_into_pages(tool, tmp_path):
 def test_the_pictures_are_made(tool, tmp_path):
     tool("pictures", FOLDER=tmp_path).main()
     drawn = {path.name for path in tmp_path.iterdir()}
-    with_a_page = {"field.svg"}  # tests/test_field.py
+    with_a_page = {"field.svg", "paper.svg"}  # of tools/field.py and tools/paper_page.py
     assert drawn | with_a_page == {path.name for path in (ROOT / "docs" / "pictures").glob("*.svg")}
 
 

@@ -1,7 +1,10 @@
 """Runs that reproduce the paper, its claims, and the report."""
 
 import csv
+import importlib
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +16,10 @@ from unsample.lab.datasets import load_ranks
 from unsample.lab.paper import SCHEMA, Cell
 from unsample.lab.paper._cells import compute_cell
 from unsample.lab.paper._exhibits import METRICS
+from unsample.lab.paper._report import mean_sign
 from unsample.sampling import draw_sampled_ranks
 
+ROOT = Path(__file__).parent.parent
 CHOSEN = {"datasets": ("ml-1m", "pinterest-20"), "repeats": 3}
 
 
@@ -67,6 +72,8 @@ def test_a_run_leaves_its_tables(finished):
     claims = {row["id"]: row["holds_by_bias"] for row in found["claims"]}
     assert claims["accurate-ml-1m.unseen"] is not None
     assert claims["accurate-yelp"] is None, "a claim without its data is left open"
+    ours = {row["id"] for row in found["claims"] if row["claimed_by"] == "us"}
+    assert ours == {"numbers-std", "numbers-wmle-ratio"}
 
 
 def test_errors_are_what_their_names_say(tables):
@@ -136,6 +143,47 @@ def test_claims_tell_bias_from_rmse():
         found = verdicts[claim]
         assert (found["holds_by_bias"], found["holds_by_rmse"]) == (True, False)
     assert verdicts["variance"]["holds_by_bias"] is True
+
+
+def test_signs_count_printed_standard_deviations():
+    printed = {"std": 0.5, "paper_mean": 0.02, "paper_std": 0.002}
+    found = [mean_sign(printed | {"mean": mean}) for mean in (0.0219, 0.0221, 0.0141, 0.0139)]
+    assert found == ["=", "~", "~", "≠"]
+    assert mean_sign({"paper_mean": None}) == ""
+
+
+# -- the page -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    module = importlib.import_module("paper_page")
+    for name in ("PAGE", "PICTURE"):
+        monkeypatch.setattr(module, name, tmp_path / getattr(module, name).name)
+    shutil.copy(ROOT / "docs" / "paper.md", module.PAGE)
+    return module
+
+
+def test_the_page_says_how_near_cells_are(page, finished, monkeypatch, capsys):
+    tables = finished[1].tables
+    monkeypatch.setattr(page, "reproduced", lambda: tables)
+    cells = page.table_of_cells(tables)
+    for dataset, printed in (("ml-1m", 90), ("pinterest-20", 75)):
+        (row,) = [line for line in cells.splitlines() if line.startswith(f"| {dataset} |")]
+        counts = [int(cell) for cell in row.split("|")[2:5]]
+        assert sum(counts) == printed
+    assert page.main(check=True) == 1, "three samples are not a hundred"
+    assert page.main(check=False) == 0
+    assert page.main(check=True) == 0
+    assert "changed paper.md" in capsys.readouterr().out
+
+
+def test_claims_on_the_page_are_the_papers(page, tables):
+    text = page.table_of_claims(tables)
+    assert text.count("\n") == 2 + 16
+    assert "vary as printed" not in text
+    assert page.own_checks(tables).count("vary as printed") == 1
 
 
 @pytest.mark.slow

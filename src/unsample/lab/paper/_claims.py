@@ -1,4 +1,4 @@
-"""Check on our tables what the paper's text says about its own.
+"""Check on our tables what the paper's text says about its own, and two claims about ours.
 
 ``claims.toml`` has the sentences, each with the check below that judges it. The paper judges by
 bias. Every claim about accuracy is judged by root mean square error as well, which is what a
@@ -59,6 +59,7 @@ def claim_rows(tables: Mapping[str, Rows]) -> Iterator[Row]:
             yield {
                 "id": claim["id"] + (f".{candidates}" if other else ""),
                 "claim": claim["text"] + (f" ({other})" if other else ""),
+                "claimed_by": "us" if claim.get("ours") else "the paper",
                 "where": claim["where"] + (f"; {other}, not the paper's" if other else ""),
                 "holds_by_bias": by_bias,
                 "holds_by_rmse": by_rmse,

@@ -39,8 +39,9 @@ _CANDIDATES = {
 def write_report(tables: Mapping[str, Rows], folder: Path) -> None:
     """Write accuracy and winners as Markdown and LaTeX into a folder, and the claims as Markdown.
 
-    A number of ours is followed by ``=`` where it is within one standard deviation of the printed
-    one, by ``~`` within three, and by ``≠`` beyond.
+    A mean of ours is followed by ``=`` where it is within one printed standard deviation of the
+    printed mean, by ``~`` within three, and by ``≠`` beyond; a count of winners likewise, by the
+    standard error of the difference.
     """
     for name, made in (
         ("accuracy", accuracy_tables(tables["accuracy"])),
@@ -229,15 +230,14 @@ def _winners(row: Row, has_paper: bool) -> str:
 
 
 def mean_sign(row: Row) -> str:
-    """Return how near our mean is to the paper's, by the deviation of a single evaluation.
+    """Return how near our mean is to the paper's, by the standard deviation that it prints.
 
-    >>> mean_sign({"mean": 0.52, "std": 0.01, "paper_mean": 0.50, "paper_std": 0.01})
+    >>> mean_sign({"mean": 0.034, "paper_mean": 0.036, "paper_std": 0.001})
     '~'
     """
     if row["paper_mean"] is None:
         return ""
-    pooled = math.sqrt((row["std"] ** 2 + row["paper_std"] ** 2) / 2)
-    return _sign(abs(row["mean"] - row["paper_mean"]) / pooled)
+    return _sign(abs(row["mean"] - row["paper_mean"]) / row["paper_std"])
 
 
 def winner_sign(row: Row) -> str:
@@ -264,7 +264,6 @@ def winner_sign(row: Row) -> str:
 
 def _sign(distance: float) -> str:
     """Return how near two numbers are that differ by so many standard errors."""
-    rounded = round(distance, 1)
-    if rounded <= 1:
+    if distance <= 1:
         return "="
-    return "~" if rounded <= 3 else "≠"
+    return "~" if distance <= 3 else "≠"

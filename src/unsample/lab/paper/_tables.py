@@ -50,7 +50,7 @@ SCHEMA: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "distributions": "dataset candidates recommender sampled estimator rank pmf cdf",
             "sweep": "dataset candidates recommender metric k sampled estimator repeats exact mean "
             "std bias rmse",
-            "claims": "id claim where holds_by_bias holds_by_rmse detail",
+            "claims": "id claim claimed_by where holds_by_bias holds_by_rmse detail",
         }.items()
     }
 )
