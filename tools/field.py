@@ -267,15 +267,15 @@ def table_of_sources(boards: Sequence[Board]) -> str:
         if len(of_source) > 1:
             rows.append(_row_of_source(f"**{name}, all**", of_source))
     rows.append(_row_of_source("**all**", boards))
-    return as_table(("source, data set", "models", *COLUMNS, "prior knows the data"), rows)
+    return as_table(("source, data set", "models", *COLUMNS, "in the prior"), rows)
 
 
 def _row_of_source(title: str, boards: Sequence[Board]) -> list[str]:
     pairs = [pair for board in boards for pair in board.pairs]
     models = {(pair.source, pair.model) for pair in pairs}
-    known = {board.source.prior for board in boards} - {""}
+    known = {"yes" if board.source.prior else "no" for board in boards}
     cells = [column(pairs) for column in COLUMNS.values()]
-    return [title, str(len(models)), *cells, ", ".join(sorted(known)) or "no"]
+    return [title, str(len(models)), *cells, ", ".join(sorted(known))]
 
 
 def table_of_metrics(boards: Sequence[Board]) -> str:
@@ -544,9 +544,10 @@ def table_of_addresses(boards: Iterable[Board]) -> str:
         link = re.sub(r"^(\S+)", r"[\1](https://\1)", source.address)
         runs = "the same run" if source.runs == "same" else "trained again"
         sizes = [f"{source.users:,}", f"{source.candidates:,}", str(source.sampled)]
-        rows.append([source.title, *sizes, source.negatives, runs, link])
+        known = source.prior or "no"
+        rows.append([source.title, *sizes, source.negatives, runs, known, link])
     names = ("source, data set", "users", "candidates", "sampled", "negatives")
-    return as_table((*names, "full ranking", "printed in"), rows)
+    return as_table((*names, "full ranking", "in the prior", "printed in"), rows)
 
 
 def tables(boards: Sequence[Board]) -> dict[str, str]:

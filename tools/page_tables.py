@@ -19,13 +19,14 @@ from matplotlib.figure import Figure
 BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 #: Pictures are compared by eye and by git: nothing in them may depend on the day.
 METADATA = {"Date": None, "Creator": "unsample"}
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 _NUMBER = re.compile(r"-?\d+\.\d+|-?\d+")
 #: Coordinates in points; processors round estimates differently.
 _SAME_PLACE = 0.1
 
 
 def as_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; columns of numbers are flush right.
+    """Return a Markdown table; columns of numbers are flush right, and their cells do not break.
 
     >>> print(as_table(["model", "HR@10"], [["A", "0.69"]]), end="")
     | model | HR@10 |
@@ -33,10 +34,12 @@ def as_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     | A | 0.69 |
     """
     cells = [list(row) for row in rows]
-    sides = [
-        "---:" if all(re.match(r"[-+±\d]|$", row[at]) for row in cells) else "---"
-        for at in range(len(columns))
-    ]
+    numbers = [all(re.match(r"[-+±\d]|$", row[at]) for row in cells) for at in range(len(columns))]
+    sides = ["---:" if are_numbers else "---" for are_numbers in numbers]
+    for row in cells:
+        for at, are_numbers in enumerate(numbers):
+            if are_numbers:
+                row[at] = row[at].replace(" ", _NO_BREAK)
     lines = [" | ".join(row) for row in (columns, sides, *cells)]
     return "".join(f"| {line} |\n" for line in lines)
 
