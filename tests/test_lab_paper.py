@@ -13,10 +13,11 @@ from unsample import estimate
 from unsample.errors import FileError, InputError
 from unsample.lab import paper
 from unsample.lab.datasets import load_ranks
-from unsample.lab.paper import SCHEMA, Cell
+from unsample.lab.paper import SCHEMA, Cell, _report
 from unsample.lab.paper._cells import compute_cell
 from unsample.lab.paper._exhibits import METRICS
-from unsample.lab.paper._report import mean_sign
+from unsample.lab.paper._report import figure_charts, mean_sign
+from unsample.report import as_html
 from unsample.sampling import draw_sampled_ranks
 
 ROOT = Path(__file__).parent.parent
@@ -206,6 +207,40 @@ def test_numbers_stand_in_the_cells_times_a_thousand(finished, tables):
         assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 4
 
 
+def test_every_figure_is_drawn(finished, tables):
+    charts = {chart.identity: chart for chart in figure_charts(tables)}
+    assert {path.stem for path in finished[0].glob("*.svg")} == set(charts)
+    figure = charts["distributions-ml-1m"]
+    assert figure.title.startswith("Figure 1: ")
+    assert len(figure.views) == 6, "P(R) of three recommenders, and its sum"
+    for single, summed in zip(figure.views[:3], figure.views[3:], strict=True):
+        assert single.name.removeprefix("P(R)") == summed.name.removeprefix("sum")
+        assert single.x == tuple(range(1, 201))
+        for one, other in zip(single.series, summed.series, strict=True):
+            assert np.allclose(np.cumsum(one.y), other.y)
+    sizes = charts["sample-size-ml-1m"]
+    assert [view.name for view in sizes.views] == ["EASE", "NeuMF", "itemKNN"]
+    assert sizes.views[0].x == (49, 99, 199, 499, 999)
+
+
+def test_the_page_shows_verdicts_first_and_folds_the_evidence(finished):
+    page = as_html(finished[1])
+    verdict = page.index("Claims of the paper that hold among all items")
+    assert verdict < page.index("On ml-1m, CLS is the worst.") < page.index("<details>")
+    before, _, folded = page.partition("<details>")
+    assert "CLS is last in" not in before
+    assert "CLS is last in" in folded
+    tables = 1 + 1 + 4 + 4  # what was found, deviations, accuracy, winners
+    assert page.count("<details>") == page.count("</details>") == tables
+
+
+def test_figures_need_no_library_for_the_tables(finished, monkeypatch):
+    monkeypatch.setattr(_report, "_CAN_DRAW", False)
+    (_, _), (name, told) = finished[1].view().notes
+    assert name == "Figures"
+    assert told == "not drawn; install matplotlib with: pip install 'unsample[report]'"
+
+
 def test_the_command_runs_and_says_where_results_are(run, finished, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(paper, "run", lambda *_, **given: asked.append(given) or finished[1])
@@ -215,7 +250,8 @@ def test_the_command_runs_and_says_where_results_are(run, finished, tmp_path, mo
     assert "On ml-1m, MLE and MES are among the most or second most accurate." in out
     assert f"Tables: {finished[0]}/*.csv" in out
     assert tuple(asked[0]["datasets"]) == CHOSEN["datasets"]
-    page, plot = tmp_path / "page.html", tmp_path / "plot.svg"
+    page = tmp_path / "page.html"
+    plot = tmp_path / "new" / "folder" / "plot.svg"
     content = json.loads(run(*call, "--json", "--html", page, "--plot", plot)[1])
     assert "The paper reproduced" in page.read_text(encoding="utf-8")
     assert b"<svg" in plot.read_bytes()

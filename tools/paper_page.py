@@ -22,7 +22,12 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from page_tables import as_table, write_page, write_picture
 
 from unsample.lab import paper
-from unsample.lab.paper._report import accuracy_tables, mean_sign, winner_tables
+from unsample.lab.paper._report import (
+    accuracy_tables,
+    mean_sign,
+    papers_claims,
+    winner_tables,
+)
 from unsample.lab.paper._tables import grouped
 from unsample.report import table_markdown
 
@@ -67,14 +72,10 @@ def summary(tables: Tables) -> str:
     cells = printed_cells(tables)
     signs = Counter(map(mean_sign, cells))
     within = signs["="] + signs["~"]
-    verdicts = {
-        candidates: [
-            [claim[by] for claim in claims_of(tables, candidates) if claim[by] is not None]
-            for by in ("holds_by_bias", "holds_by_rmse")
-        ]
-        for candidates in ("all", "unseen")
-    }
-    (bias, rmse), (bias_unseen, rmse_unseen) = verdicts["all"], verdicts["unseen"]
+    bias = verdicts_of(tables, "all", by="bias")
+    rmse = verdicts_of(tables, "all", by="rmse")
+    bias_unseen = verdicts_of(tables, "unseen", by="bias")
+    rmse_unseen = verdicts_of(tables, "unseen", by="rmse")
     return (
         f"**Of the {len(cells)} numbers in the paper's tables of accuracy, ours are within one "
         f"printed standard deviation for {signs['=']} and within three for {within}. Of its claims "
@@ -82,6 +83,12 @@ def summary(tables: Tables) -> str:
         f"{len(rmse)} by root mean square error; with unseen candidates, which it does not treat, "
         f"{sum(bias_unseen)} and {sum(rmse_unseen)} of {len(bias_unseen)}.**\n"
     )
+
+
+def verdicts_of(tables: Tables, candidates: str, *, by: str) -> list[bool]:
+    """Return for each claim of the paper whether it holds, where that is known."""
+    claims = papers_claims(tables["claims"], candidates)
+    return [claim[f"holds_by_{by}"] for claim in claims if claim[f"holds_by_{by}"] is not None]
 
 
 def table_of_cells(tables: Tables) -> str:
@@ -173,21 +180,14 @@ def _draw_cells(ax: Axes, cells: Sequence[Row]) -> None:
 # -- claims ----------------------------------------------------------------------------------------
 
 
-def claims_of(tables: Tables, candidates: str) -> list[Row]:
-    """Return the paper's claims with their verdicts, among all or among unseen items."""
-    unseen = candidates == "unseen"
-    return [
-        claim
-        for claim in tables["claims"]
-        if claim["id"].endswith(".unseen") == unseen and claim["claimed_by"] == "the paper"
-    ]
-
-
 def table_of_claims(tables: Tables) -> str:
     """Return each claim of the paper, and whether it holds in both protocols."""
-    unseen = {claim["id"].removesuffix(".unseen"): claim for claim in claims_of(tables, "unseen")}
+    unseen = {
+        claim["id"].removesuffix(".unseen"): claim
+        for claim in papers_claims(tables["claims"], "unseen")
+    }
     rows = []
-    for claim in claims_of(tables, "all"):
+    for claim in papers_claims(tables["claims"], "all"):
         other = unseen.get(claim["id"], {})
         verdicts = [
             _word(of_candidates.get(by))

@@ -167,6 +167,14 @@ def check_writable(path: Path) -> None:
         raise unwritable(path, problem) from problem
 
 
+def make_folder_of(path: Path) -> None:
+    """Make the folder of a file that is to be written, where there is none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise unwritable(path, problem) from problem
+
+
 def unwritable(path: Path, problem: OSError) -> FileError:
     """Return an error that says why ``path`` cannot be written, and what to do."""
     reason = f"cannot write {str(path)!r}: {problem.strerror or problem}"

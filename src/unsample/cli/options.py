@@ -21,6 +21,7 @@ from unsample._files import (
     check_writable,
     is_file,
     is_stream,
+    make_folder_of,
 )
 from unsample._rules import import_extra
 from unsample.errors import InputError
@@ -61,6 +62,7 @@ class _Output(click.ParamType):  # type: ignore[type-arg]  # of newer versions a
         out, option = Path(value), param.opts[0] if param else self.name
         if not (self.any_stream and is_stream(out)):
             check_ending(option, out, self.endings)
+        make_folder_of(out)
         check_writable(out)
         import_extra(self.library, extra="report", purpose=option)
         return out

@@ -6,7 +6,7 @@ draws on matplotlib axes, ``ax`` or new ones, and returns them.
 
 from unsample.report._charts import Band, Chart, GuideLine, LineChart, LineView, Series
 from unsample.report._html import as_html, write_html
-from unsample.report._plots import draw, plot, write_plot
+from unsample.report._plots import draw, plot, write_plot, write_views
 from unsample.report._result import Note, Result, one_or_range, or_none, warn_of
 from unsample.report._table import (
     DASH,
@@ -65,4 +65,5 @@ __all__ = [
     "warn_of",
     "write_html",
     "write_plot",
+    "write_views",
 ]

@@ -44,7 +44,7 @@ def as_html(result: object) -> str:
         chart = part.chart
         table = None if part.table is None else part.table.with_ranges()
         if chart is not None or table is not None:
-            parts.append((part.title, chart, table))
+            parts.append((part.title, chart, table, part.folded))
     environment = templates()
     style = environment.get_template("page.css").render()
     script, _, _ = environment.loader.get_source(environment, "page.js")

@@ -59,6 +59,8 @@ def plot(result: object, *, metric: str | None = None, ax: Axes | None = None) -
 def write_plot(result: object, path: str | os.PathLike[str]) -> None:
     """Write the chart of a result as PNG, SVG or PDF, by the ending of the name.
 
+    Of curves, all views are drawn, each under its name.
+
     Raises
     ------
     InputError
@@ -66,16 +68,37 @@ def write_plot(result: object, path: str | os.PathLike[str]) -> None:
     """
     target = Path(path)
     check_ending("path", target, PLOT_ENDINGS)
-    write_figure(plot(result), target)
+    chart = _chart(result)
+    if isinstance(chart, LineChart) and len(chart.views) > 1:
+        write_views(chart, target)
+    else:
+        write_figure(plot(result), target)
+
+
+def write_views(chart: LineChart, path: str | os.PathLike[str]) -> None:
+    """Write all views of a chart beside each other, each under its name, below the title."""
+    figures = import_extra("matplotlib.figure", extra="report", purpose="plotting")
+    columns = next(number for number in (3, 2, 1) if len(chart.views) % number == 0)
+    rows = len(chart.views) // columns
+    figure = figures.Figure(figsize=(4.0 * columns, 3.0 * rows + 0.6), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).flat
+    for index, (axes, view) in enumerate(zip(panels, chart.views, strict=True)):
+        draw(chart, index, ax=axes)
+        axes.set_title(view.name, fontsize="medium", loc="left")
+    figure.suptitle(chart.title)
+    _save(figure, Path(path))
 
 
 def write_figure(axes: Axes, path: str | os.PathLike[str]) -> None:
     """Write the figure of axes as PNG, SVG or PDF, by the ending of the name."""
     target = Path(path)
     check_ending("path", target, PLOT_ENDINGS)
-    kind = target.suffix.lstrip(".").lower()
-    figure: Any = axes.get_figure(root=True)
-    write_atomically(target, lambda file: figure.savefig(file, format=kind, bbox_inches="tight"))
+    _save(axes.get_figure(root=True), target)
+
+
+def _save(figure: Any, path: Path) -> None:
+    kind = path.suffix.lstrip(".").lower()
+    write_atomically(path, lambda file: figure.savefig(file, format=kind, bbox_inches="tight"))
 
 
 def _chart(result: object) -> Chart:

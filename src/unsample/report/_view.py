@@ -23,6 +23,8 @@ class Part:
     drawn: Callable[[], Chart | None] = lambda: None
     #: Whether text and papers show it too, or only pages.
     brief: bool = True
+    #: Whether a page shows its title alone until a reader opens it.
+    folded: bool = False
 
     @property
     def chart(self) -> Chart | None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from unsample.lab.paper._exhibits import deviations
+from unsample.lab.paper._exhibits import RECOMMENDERS, Exhibit, deviations, figures
 from unsample.lab.paper._tables import Reproduction, Row, Rows, grouped, values_of, write_text
 from unsample.report import (
     Cell,
@@ -22,6 +26,7 @@ from unsample.report import (
     View,
     table_latex,
     table_markdown,
+    write_views,
 )
 
 _VERDICTS = {True: "holds", False: "does not hold", None: "-"}
@@ -34,6 +39,10 @@ _CANDIDATES = {
     "all": "among all items, as in the paper (training items kept)",
     "unseen": "among unseen items (training items excluded)",
 }
+#: Whether the library that draws figures is installed.
+_CAN_DRAW = find_spec("matplotlib") is not None
+#: Our names of the recommenders, by those in the tables.
+_OURS = {label: name for name, label in RECOMMENDERS.items()}
 
 
 def write_report(tables: Mapping[str, Rows], folder: Path) -> None:
@@ -50,6 +59,9 @@ def write_report(tables: Mapping[str, Rows], folder: Path) -> None:
         write_text(folder / f"{name}.md", _markdown(made))
         write_text(folder / f"{name}.tex", wide_latex(made))
     write_text(folder / "claims.md", _markdown(claim_tables(tables["claims"])))
+    if _CAN_DRAW:
+        for chart in figure_charts(tables):
+            write_views(chart, folder / f"{chart.identity}.svg")
 
 
 def _markdown(tables: tuple[Table, ...]) -> str:
@@ -70,50 +82,149 @@ def wide_latex(tables: tuple[Table, ...]) -> str:
 
 
 def view_of_reproduction(result: Reproduction) -> View:
-    """Return what is shown of a reproduction."""
+    """Return what is shown of a reproduction: verdicts, figures, and the evidence, folded."""
     tables = result.tables
     settings = result.settings
-    claims, deviating = claim_tables(tables["claims"])
-    checked = replace(claims, identity="claims", details=("what was found", "where"))
-    more = {
-        "Deviations": (deviating,),
+    claims, found, listed = claim_tables(tables["claims"])
+    evidence = {
+        "What was found": (found,),
+        "Deviations": (listed,),
         "Accuracy": accuracy_tables(tables["accuracy"]),
         "Winners": winner_tables(tables["winners"]),
     }
-    parts = [
-        Part(title, replace(table, identity=f"{title.lower()}-{number}"), brief=False)
-        for title, made in more.items()
+    folded = [
+        Part(
+            title,
+            replace(table, identity=f"{title.lower().replace(' ', '-')}-{number}"),
+            brief=False,
+            folded=True,
+        )
+        for title, made in evidence.items()
         for number, table in enumerate(made)
     ]
-    curves = Part("Where the targets stand", drawn=lambda: _distributions(tables))
+    charts = figure_charts(tables)
+    drawn = [Part(chart.title.partition(":")[0], drawn=partial(_same, chart)) for chart in charts]
+    files = f"{result.folder}/*.csv, *.md, *.tex ({settings['seconds']:.0f} s)"
+    notes = [("Tables", files)]
+    if charts:
+        missing = "not drawn; install matplotlib with: pip install 'unsample[report]'"
+        notes.append(("Figures", f"{result.folder}/*.svg" if _CAN_DRAW else missing))
     return View(
         verb="reproduce",
         title="The paper reproduced",
         about=(f"The paper on {', '.join(settings['datasets'])}, {settings['repeats']} repeats",),
-        parts=(Part("What the paper says", checked), curves, *parts),
-        notes=(("Tables", f"{result.folder}/*.csv, *.md, *.tex ({settings['seconds']:.0f} s)"),),
+        parts=(Part("What the paper says", replace(claims, identity="claims")), *drawn, *folded),
+        verdicts=tuple(_verdicts(tables)),
+        notes=tuple(notes),
         settings=tuple((name, str(value)) for name, value in settings.items()),
     )
 
 
-def _distributions(tables: Mapping[str, Rows]) -> LineChart:
-    """Return the paper's figures of P(R), one below the other, as shares of targets."""
-    views = []
-    for (*names, _), group in grouped(
-        tables["distributions"], "dataset", "candidates", "recommender", "sampled"
-    ).items():
-        curves = grouped(group, "estimator")
-        x = tuple(row["rank"] for row in next(iter(curves.values())))
-        series = tuple(
-            Series(name, np.array([row["cdf"] for row in rows])) for (name,), rows in curves.items()
+def _same(chart: LineChart) -> LineChart:
+    return chart
+
+
+def _verdicts(tables: Mapping[str, Rows]) -> Iterator[str]:
+    """Yield how many claims of the paper hold, and how near our numbers are to its."""
+    for candidates, words in (("all", "among all items"), ("unseen", "among unseen items")):
+        counted = []
+        for column, judged in (("holds_by_bias", "by bias"), ("holds_by_rmse", "by RMSE")):
+            verdicts = [claim[column] for claim in papers_claims(tables["claims"], candidates)]
+            known = [holds for holds in verdicts if holds is not None]
+            counted.append(f"{sum(known)} of {len(known)} {judged}")
+        yield f"Claims of the paper that hold {words}: {', '.join(counted)}."
+    signs = Counter(mean_sign(row) for row in tables["accuracy"])
+    cells = sum(signs[sign] for sign in "=~≠")
+    if cells:
+        yield (
+            f"Of {cells} printed means, ours are within one printed standard deviation for "
+            f"{signs['=']}, within three for {signs['='] + signs['~']}."
         )
-        title = ", ".join(names)
-        views.append(LineView(title, "share of targets at R or better", x=x, series=series))
+
+
+def papers_claims(claims: Iterable[Row], candidates: str) -> list[Row]:
+    """Return the claims of the paper, among all items or, as it did not check them, unseen ones."""
+    unseen = candidates == "unseen"
+    return [
+        claim
+        for claim in claims
+        if claim["claimed_by"] == "the paper" and claim["id"].endswith(".unseen") == unseen
+    ]
+
+
+# -- figures ----------------------------------------------------------------------------------
+
+
+def figure_charts(tables: Mapping[str, Rows]) -> tuple[LineChart, ...]:
+    """Return the figures of the data sets that were run: P(R) and its sum, and the sample size."""
+    datasets = values_of(tables["statistics"], "dataset")
+    drawn = [
+        make(figure, tables)
+        for kind, make in (("distributions", _distributions_chart), ("sweep", _sweep_chart))
+        for dataset in datasets
+        for figure in figures(kind, [dataset])
+    ]
+    return tuple(drawn)
+
+
+def _distributions_chart(figure: Exhibit, tables: Mapping[str, Rows]) -> LineChart:
+    """Return a figure of the paper: P(R) of each cell, then the sum up to each rank."""
+    cells = grouped(tables["distributions"], "dataset", "candidates", "recommender", "sampled")
+    wanted = {(each.dataset, each.recommender, each.sampled) for each in figure.cells()}
+    mine = {
+        f"{recommender}, {sampled} sampled": grouped(rows, "estimator")
+        for (dataset, _, recommender, sampled), rows in cells.items()
+        if (dataset, _OURS[recommender], sampled) in wanted
+    }
+    views = [
+        _line_view(f"{words}: {name}", label, curves=curves, column=column)
+        for column, words, label in (
+            ("pmf", "P(R)", "share of targets at R"),
+            ("cdf", "sum", "share of targets at R or better"),
+        )
+        for name, curves in mine.items()
+    ]
+    about = figure.settings
     return LineChart(
-        identity="distributions",
-        title="P(R), estimated and true",
-        caption="Figures of the paper: how many targets stand at a rank or better.",
-        x_label="rank",
+        identity=f"distributions-{about['dataset']}",
+        title=about["title"],
+        caption=f"The first {about['ranks']} ranks, {_CANDIDATES[about['candidates']]}.",
+        x_label="rank R",
+        views=tuple(views),
+    )
+
+
+def _line_view(
+    name: str, y_label: str, *, curves: Mapping[tuple[Any, ...], list[Row]], column: str
+) -> LineView:
+    x = tuple(row["rank"] for row in next(iter(curves.values())))
+    series = [
+        Series(estimator, np.array([row[column] for row in rows]))
+        for (estimator,), rows in curves.items()
+    ]
+    return LineView(name, y_label, x=x, series=tuple(series))
+
+
+def _sweep_chart(figure: Exhibit, tables: Mapping[str, Rows]) -> LineChart:
+    """Return how the relative error of Recall falls as the sample grows, for each recommender."""
+    about = figure.settings
+    wanted = {"dataset": about["dataset"], "metric": "Recall"}
+    rows = [row for row in tables["sweep"] if wanted.items() <= row.items()]
+    views = []
+    for (recommender,), mine in grouped(rows, "recommender").items():
+        series = [
+            Series(estimator, np.array([row["rmse"] / row["exact"] for row in curve]))
+            for (estimator,), curve in grouped(mine, "estimator").items()
+        ]
+        x = values_of(mine, "sampled")
+        view = LineView(recommender, "RMSE of Recall / exact", x=x, series=tuple(series))
+        views.append(view)
+    return LineChart(
+        identity=f"sample-size-{about['dataset']}",
+        title=about["title"],
+        caption=f"Root mean square error of Recall@{about['k']}, as a share of the exact one, "
+        f"{_CANDIDATES[about['candidates']]}.",
+        x_label="sampled items",
         views=tuple(views),
     )
 
@@ -178,20 +289,30 @@ def winner_tables(rows: Iterable[Row]) -> tuple[Table, ...]:
 
 
 def claim_tables(claims: Iterable[Row]) -> tuple[Table, ...]:
-    """Return what the paper's text says, checked on ours, and where we differ from the paper."""
-    columns = {
+    """Return the verdicts on what the paper's text says, what was found, and where we differ."""
+    rows = tuple(claims)
+    judged = {
         "claim": lambda row: str(row["claim"]),
         "by bias": lambda row: _VERDICTS[row["holds_by_bias"]],
         "by RMSE": lambda row: _VERDICTS[row["holds_by_rmse"]],
+    }
+    found = {
+        "claim": lambda row: str(row["claim"]),
         "what was found": lambda row: str(row["detail"]),
         "where": lambda row: str(row["where"]),
     }
-    checked = Table.of(claims, columns)
-    title = "What the paper's text says about its tables, checked on ours"
-    deviating = Table(
-        ("id", "what differs"), tuple(deviations().items()), caption="Deviations from the paper"
+    return (
+        replace(
+            Table.of(rows, judged),
+            caption="What the paper's text says about its tables, checked on ours",
+        ),
+        replace(Table.of(rows, found), caption="What was found for each claim"),
+        Table(
+            ("id", "what differs"),
+            tuple(deviations().items()),
+            caption="Deviations from the paper",
+        ),
     )
-    return replace(checked, caption=title), deviating
 
 
 # -- numbers as text --------------------------------------------------------------------------
