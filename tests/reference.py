@@ -62,12 +62,12 @@ def em(likelihood: np.ndarray, histogram: np.ndarray, iterations: int) -> np.nda
     return pi
 
 
-def wmle_weights(kind: str, n: int) -> np.ndarray:
+def wmle_weights(kind: str, n: int, c: float = 10.0) -> np.ndarray:
     r = np.arange(1, n + 1)
     return {
         "tables": 1 / np.log2(r + 1 + 100),
-        "ndcg": 1 / np.log2(r / 10 + 1),
-        "ap": 10 / r,
+        "ndcg": 1 / np.log2(r / c + 1),
+        "ap": c / r,
     }[kind]
 
 

@@ -7,10 +7,10 @@ from tests import reference
 from unsample import estimators
 from unsample.counts import RankCounts
 from unsample.errors import DesignError, InputError, MethodError, RankError
-from unsample.estimators import MLE, Fit, RecallMap
-from unsample.likelihood import CLOSED_FORM, Observed
+from unsample.estimators import MLE, Fit, RecallMap, maximum_likelihood
+from unsample.likelihood import CLOSED_FORM, Observed, Status
 from unsample.metrics import parse_all
-from unsample.sampling import SamplingModel
+from unsample.sampling import RankGrid, SamplingModel
 
 NAMES = ("Recall", "NDCG", "AP")
 CUTOFFS = (1, 5, 14, 40)
@@ -47,9 +47,9 @@ def test_naive_and_rank(setting):
         assert value == pytest.approx(shares @ np.where(unbiased <= k, kernel[name], 0))
 
 
-def _weighted(kind):
+def _weighted(kind, c=10):
     def slow(likelihood, shares):
-        weighted = shares * reference.wmle_weights(kind, 31)
+        weighted = shares * reference.wmle_weights(kind, 31, c)
         return reference.em(likelihood, weighted / weighted.sum(), 100)
 
     return slow
@@ -61,7 +61,9 @@ CURVES = {
     "mle": (lambda a, p: reference.em(a, p, 100), 2e-4),
     "wmle": (_weighted("tables"), 2e-4),
     "wmle(weight=ndcg)": (_weighted("ndcg"), 2e-4),
+    "wmle(weight=ndcg, c=3)": (_weighted("ndcg", 3), 2e-4),
     "wmle(weight=ap)": (_weighted("ap"), 2e-4),
+    "wmle(weight=ap, c=2)": (_weighted("ap", 10), 2e-4),
     "mes(eta=0.01)": (lambda a, p: reference.mes(a, p, 0.01), 2e-4),
     "beta": (reference.beta, 1e-3),
 }
@@ -75,6 +77,44 @@ def test_curves(setting, method):
     for (name, k), value in _values(method, setting).items():
         weights = reference.metric_weights(name, k, 400)
         assert value == pytest.approx(pi @ weights, rel=digits, abs=1e-9), (name, k)
+
+
+@pytest.mark.parametrize("method", ["mle", "wmle"])
+def test_em_converges_to_the_maximum(setting, method):
+    """Of all P(R), none is likelier by more than the tolerance, as an optimiser finds it."""
+    _, histogram, likelihood = setting
+    shares = histogram / histogram.sum()
+    if method == "wmle":
+        shares = shares * reference.wmle_weights("tables", 31)
+        shares /= shares.sum()
+
+    def log_likelihood(pi):
+        return shares @ np.log(np.maximum(pi @ likelihood, 1e-300))
+
+    best = log_likelihood(reference.em(likelihood, shares, 20_000))
+    counts = RankCounts.from_histogram(histogram, setting[0])
+    observed = Observed.prepare(counts, grid=RankGrid.fine(400, sampled=30, cutoffs=range(400)))
+    steps = []
+    for tol in ("1e-3", "1e-4", "1e-5"):
+        solution = estimators.parse(f"{method}(iterations=converged, tol={tol})").solve(observed)
+        assert solution.certificate.status is Status.OPTIMAL
+        assert solution.certificate.gap <= float(tol)
+        assert log_likelihood(solution.weights[0]) >= best - float(tol)
+        steps.append(solution.certificate.iterations)
+    assert steps == sorted(steps)
+    hundred = estimators.parse(method).solve(observed).certificate
+    assert hundred.status is Status.STOPPED
+    assert hundred.gap > 1e-5
+
+
+def test_em_that_does_not_converge_is_said(setting, monkeypatch):
+    design, histogram, _ = setting
+    monkeypatch.setattr(maximum_likelihood, "_MOST_STEPS", 200)
+    observed = Observed.prepare(RankCounts.from_histogram(histogram, design))
+    found = estimators.parse("mle(iterations=converged, tol=1e-12)").solve(observed).certificate
+    assert found.status is Status.NOT_CONVERGED
+    assert found.iterations == 200
+    assert not found.usable
 
 
 #: Method -> the metric from likelihood, shares, weights, and P(R) that is learned by EM or MES.
@@ -171,6 +211,10 @@ def test_pools_compare_a_histogram_with_its_expectation():
         ("bv(prior=cls)", "prior must be one of uniform, mle, mes"),
         ("mn(prior=uniform)", "prior must be one of mle, mes"),
         ("mle(iterations=many)", "iterations must be"),
+        ("mle(iterations=10, tol=1e-6)", "tol must be left out with a number of iterations"),
+        ("mle(iterations=converged, tol=0)", "tol must be a finite number greater than 0"),
+        ("wmle(c=5)", "c must be left out with weight=tables"),
+        ("wmle(weight=ndcg, c=0)", "c must be a finite number greater than 0"),
         ("mes(eta=-1)", "eta must be"),
         ("wmle(weight=ndgc)", "did you mean ndcg"),
         ("cls(gamma=1)", "keys among: none"),
