@@ -37,11 +37,13 @@ RED = "#b3261e"
 
 #: The metric of the picture.
 SHOWN = "HR@10"
-#: The metric by which models of a table are put in order.
-ORDERED = "NDCG@10"
+#: The metrics by which models of a table are put in order: the first that several have.
+ORDERS = ("NDCG@10", "HR@10")
 METRICS = ("HR@5", "HR@10", "HR@20", "NDCG@5", "NDCG@10", "NDCG@20")
 #: How many models wide a data set is in the picture, at least: its name needs room.
 LEAST_PLACES = 5
+#: How names of data sets and sources stand above the picture.
+_ABOVE = {"ha": "center", "va": "bottom", "fontsize": 8.5}
 #: Three models that are equal on the sample and far apart on the catalogue.
 EQUAL = ("SASRec BCE 200ep seed42", "SASRec CE", "SASRec RecBole dropout 0.2, rescored")
 
@@ -68,6 +70,7 @@ class Source:
     seen: float
     sampled: int
     negatives: str
+    ties: str
     runs: str
     prior: str
     address: str
@@ -125,11 +128,19 @@ class Board:
     models: Sequence[Model]
 
     @property
+    def ordered_by(self) -> str:
+        """Return the metric by which models are put in order, empty if there is one model."""
+        for metric in ORDERS:
+            if sum(metric in model.sampled for model in self.models) > 1:
+                return metric
+        return ""
+
+    @property
     def ranked(self) -> list[Model]:
         """Return the models in the order of the printed table, if there are several."""
-        printed = [model for model in self.models if ORDERED in model.sampled]
-        in_order = sorted(printed, key=lambda model: -float(model.sampled[ORDERED]))
-        return in_order if len(in_order) > 1 else []
+        metric = self.ordered_by
+        printed = [model for model in self.models if metric in model.sampled]
+        return sorted(printed, key=lambda model: -float(model.sampled[metric]))
 
     @cached_property
     def leaderboard(self) -> unsample.Leaderboard:
@@ -223,10 +234,14 @@ def _times_too_high(pairs: Sequence[Pair]) -> str:
     return f"{median(ratios):.1f}" if ratios else ""
 
 
+def _held(pairs: Sequence[Pair]) -> str:
+    return _share(sum(pair.is_held for pair in pairs), len(pairs))
+
+
 #: What is shown of many pairs, by the name of its column.
 COLUMNS: dict[str, Callable[[Sequence[Pair]], str]] = {
     "numbers": lambda pairs: str(len(pairs)),
-    "held": lambda pairs: _share(sum(pair.is_held for pair in pairs), len(pairs)),
+    "held": _held,
     "half-width": lambda pairs: f"{median(pair.half_width for pair in pairs):.2f}",
     "estimate / full": lambda pairs: f"{median(pair.estimate / pair.full for pair in pairs):.2f}",
     "sampled / full": _times_too_high,
@@ -243,18 +258,18 @@ def _share(part: int, whole: int) -> str:
 
 
 def summary(boards: Sequence[Board]) -> str:
-    """Return the first sentence of the page."""
+    """Return the first sentences of the page."""
     pairs = [pair for board in boards for pair in board.pairs]
     models = {(pair.source, pair.model) for pair in pairs}
-    held = sum(pair.is_held for pair in pairs)
-    shown = [pair for pair in pairs if pair.metric == SHOWN]
+    unbiased = [pair for pair in pairs if not pair.source.ties]
+    shown = [pair for pair in unbiased if pair.metric == SHOWN]
     ratio = median(pair.estimate / pair.full for pair in shown)
     return (
         f"**{len(models)} models of others, {len(pairs)} numbers of full rankings: the 95 % "
-        f"intervals hold {held} of them ({100 * held / len(pairs):.0f} %).** The sampled {SHOWN} "
-        f"is {_times_too_high(shown)} times the full one in the median model, the estimate "
-        f"{ratio:.2f} times. Both were printed by others, in the sources below; nothing in "
-        "`unsample` was chosen by them.\n"
+        f"intervals hold {_held(pairs)}. Without one source, whose code breaks ties for the "
+        f"target, they hold {_held(unbiased)} of {len(unbiased)}.** There the sampled {SHOWN} is "
+        f"{_times_too_high(shown)} times the full one in the median model, and the estimate "
+        f"{ratio:.2f} times. Nothing in `unsample` was chosen by these numbers.\n"
     )
 
 
@@ -279,16 +294,24 @@ def _row_of_source(title: str, boards: Sequence[Board]) -> list[str]:
 
 
 def table_of_metrics(boards: Sequence[Board]) -> str:
-    """Return a row for each metric and kind of rerun."""
+    """Return a row for each metric and kind of full ranking."""
     pairs = [pair for board in boards for pair in board.pairs]
     rows = []
-    for runs, words in (("same", "the same run"), ("retrained", "trained again")):
+    for kind in sorted({kind_of(pair.source) for pair in pairs}):
         for metric in METRICS:
-            chosen = [pair for pair in pairs if (pair.metric, pair.source.runs) == (metric, runs)]
+            chosen = [
+                pair for pair in pairs if pair.metric == metric and kind_of(pair.source) == kind
+            ]
             if chosen:
                 cells = [column(chosen) for column in COLUMNS.values()]
-                rows.append([metric, words, *cells])
+                rows.append([metric, kind, *cells])
     return as_table(("metric", "the full ranking is of", *COLUMNS), rows)
+
+
+def kind_of(source: Source) -> str:
+    """Return what a full ranking is of, and whether the sampled ranks are what they should be."""
+    runs = "the same run" if source.runs == "same" else "trained again"
+    return f"{runs}, ties {source.ties}" if source.ties else runs
 
 
 def table_of_misses(boards: Sequence[Board]) -> str:
@@ -339,48 +362,55 @@ def _with_interval(estimate: unsample.Estimate, digits: int = 3) -> str:
 
 def picture(boards: Sequence[Board]) -> Figure:
     """Draw each model: sampled, ours with its interval, and full, on one axis."""
-    shown = [[pair for pair in board.pairs if pair.metric == SHOWN] for board in boards]
-    figure = Figure(figsize=(13, 6.2), layout="constrained")
+    figure = Figure(figsize=(14, 6.6), layout="constrained")
     ax = figure.subplots()
     start = 0
     ticks = []
-    for board, pairs in zip(boards, shown, strict=True):
-        by_value = sorted(pairs, key=lambda pair: pair.full)
-        margin = max(LEAST_PLACES - len(by_value), 0) / 2
-        place = start + margin + np.arange(len(by_value))
-        _draw_pairs(ax, place, by_value, first=start == 0)
-        named = board.source.title.replace(", ", ",\n")
-        middle = start + max(len(by_value), LEAST_PLACES) / 2 - 0.5
-        ax.text(middle, 1.05, s=named, ha="center", va="bottom", fontsize=8.5)
-        ticks += [(at, _shortened(pair.model)) for at, pair in zip(place, by_value, strict=True)]
-        start += max(len(by_value), LEAST_PLACES) + 1
-        ax.axvline(start - 1, color=GREY, lw=0.6, alpha=0.6)
-    ax.set(yscale="log", xlim=(-1, start - 1), ylim=(0.005, 1), ylabel=SHOWN)
-    ax.set_yticks([0.01, 0.03, 0.1, 0.3, 1.0], ["0.01", "0.03", "0.1", "0.3", "1"])
+    for name, group in itertools.groupby(boards, lambda board: board.source.source):
+        first = start
+        for board in group:
+            pairs = [pair for pair in board.pairs if pair.metric == SHOWN]
+            by_value = sorted(pairs, key=lambda pair: pair.full)
+            width = max(len(by_value), LEAST_PLACES)
+            margin = (width - len(by_value)) / 2
+            place = start + margin + np.arange(len(by_value))
+            _draw_pairs(ax, place, pairs=by_value)
+            middle = start + (width - 1) / 2
+            ax.text(middle, 1.08, s=board.source.dataset.replace(" ", "\n"), **_ABOVE)
+            ticks += [
+                (at, _shortened(pair.model)) for at, pair in zip(place, by_value, strict=True)
+            ]
+            start += width + 1
+            ax.axvline(start - 1, color=GREY, lw=0.6, alpha=0.6)
+        ax.text((first + start - 2) / 2, 1.85, s=name, fontweight="bold", **_ABOVE)
+    ax.set(yscale="log", xlim=(-1, start - 1), ylim=(0.002, 1), ylabel=SHOWN)
+    ax.set_yticks([0.003, 0.01, 0.03, 0.1, 0.3, 1.0], ["0.003", "0.01", "0.03", "0.1", "0.3", "1"])
     ax.set_xticks(*zip(*ticks, strict=True), rotation=90, fontsize=8)
     ax.grid(axis="y", lw=0.4, alpha=0.5)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="lower right", frameon=False, fontsize=9, ncol=2)
+    handles, labels = ax.get_legend_handles_labels()
+    known = dict(zip(labels, handles, strict=True))
+    figure.legend(
+        known.values(), known.keys(), loc="outside lower center", ncol=4, frameon=False, fontsize=9
+    )
     return figure
 
 
-def _draw_pairs(ax: Axes, place: np.ndarray, pairs: Sequence[Pair], *, first: bool) -> None:
+def _draw_pairs(ax: Axes, place: np.ndarray, *, pairs: Sequence[Pair]) -> None:
     estimate = np.array([pair.estimate for pair in pairs])
     ends = np.array([[pair.low, pair.high] for pair in pairs]).T
     sampled = np.array([pair.sampled for pair in pairs])
     full = np.array([pair.full for pair in pairs])
     held = np.array([pair.is_held for pair in pairs])
-    names = (
-        "printed, sampled",
-        "printed, full ranking",
-        "the same, missed",
-        "unsample, 95 % interval",
-    )
-    of_sample, of_full, of_missed, ours = names if first else ("", "", "", "")
-    diamond = {"marker": "D", "ls": "", "ms": 4.5, "zorder": 3}
-    ax.plot(place, sampled, marker="o", ls="", color=GREY, ms=5, label=of_sample)
-    ax.plot(place[held] + 0.12, full[held], color=ORANGE, label=of_full, **diamond)
-    ax.plot(place[~held] + 0.12, full[~held], color=RED, label=of_missed, **diamond)
+    ax.plot(place, sampled, marker="o", ls="", color=GREY, ms=5, label="printed, sampled")
+    for chosen, colour, label in (
+        (held, ORANGE, "printed, full ranking"),
+        (~held, RED, "the same, missed"),
+    ):
+        beside = place[chosen] + 0.12
+        ax.plot(
+            beside, full[chosen], marker="D", ls="", color=colour, ms=4.5, zorder=3, label=label
+        )
     ax.errorbar(
         place - 0.12,
         estimate,
@@ -390,7 +420,7 @@ def _draw_pairs(ax: Axes, place: np.ndarray, pairs: Sequence[Pair], *, first: bo
         ms=5,
         lw=1.6,
         capsize=2,
-        label=ours,
+        label="unsample, 95 % interval",
     )
 
 
@@ -427,24 +457,25 @@ class Claim:
 
 def claims_of(board: Board) -> list[Claim]:
     """Return all pairs of models that differ by the printed sampled metric."""
+    metric = board.ordered_by
     found = []
     for one, other in itertools.combinations(board.ranked, 2):
-        if float(one.sampled[ORDERED]) > float(other.sampled[ORDERED]):
+        if float(one.sampled[metric]) > float(other.sampled[metric]):
             comparison = board.leaderboard.comparison()
             claim = Claim(
                 better=one.name,
                 worse=other.name,
-                winner=comparison.difference(one.name, other.name, metric=ORDERED).winner,
-                truth=_better_in_full(one, other),
+                winner=comparison.difference(one.name, other.name, metric=metric).winner,
+                truth=_better_in_full(one, other, metric=metric),
             )
             found.append(claim)
     return found
 
 
-def _better_in_full(one: Model, other: Model) -> str | None:
-    if ORDERED not in one.full or ORDERED not in other.full:
+def _better_in_full(one: Model, other: Model, *, metric: str) -> str | None:
+    if metric not in one.full or metric not in other.full:
         return None
-    first, second = (float(model.full[ORDERED]) for model in (one, other))
+    first, second = (float(model.full[metric]) for model in (one, other))
     if first == second:
         return None
     return one.name if first > second else other.name
@@ -464,6 +495,7 @@ def table_of_claims(boards: Sequence[Board]) -> str:
         of_first = [claim.verdict for claim in claims if claim.better == first.name]
         row = [
             board.source.title,
+            board.ordered_by,
             str(len(board.ranked)),
             first.name,
             f"{of_first.count('survives')} of {len(of_first)}",
@@ -474,7 +506,7 @@ def table_of_claims(boards: Sequence[Board]) -> str:
             f"{right} of {len(decided)}" if decided else "",
         ]
         rows.append(row)
-    names = ("table", "models", "printed winner", "beats surely", "claims")
+    names = ("table", "by", "models", "printed winner", "beats surely", "claims")
     verdict_names = ("survive", "open", "reversed", "verdicts that the full ranking confirms")
     return as_table((*names, *verdict_names), rows)
 
@@ -484,16 +516,17 @@ def reversals(boards: Sequence[Board]) -> str:
     lines = []
     for board in boards:
         models = {model.name: model for model in board.models}
+        metric = board.ordered_by
         for claim in claims_of(board):
             if claim.verdict == "reversed":
                 better = models[claim.better]
                 worse = models[claim.worse]
-                sampled = f"{better.sampled[ORDERED]} against {worse.sampled[ORDERED]}"
+                sampled = f"{better.sampled[metric]} against {worse.sampled[metric]}"
                 full = "not printed"
                 if claim.truth:
-                    full = f"{better.full[ORDERED]} against {worse.full[ORDERED]}"
+                    full = f"{better.full[metric]} against {worse.full[metric]}"
                 lines.append(
-                    f"* {board.source.title}: {claim.better} has the higher sampled {ORDERED} than "
+                    f"* {board.source.title}: {claim.better} has the higher sampled {metric} than "
                     f"{claim.worse} ({sampled}), and surely the lower one on the full catalogue. "
                     f"The full ranking: {full}.\n"
                 )
@@ -506,7 +539,7 @@ def places_of_boards(boards: Sequence[Board]) -> str:
     parts = []
     for board in boards:
         if board.ranked:
-            title = f"{board.source.title}, by {ORDERED}"
+            title = f"{board.source.title}, by {board.ordered_by}"
             table = as_table(names, _rows_of_places(board))
             parts.append(f"<details>\n<summary>{title}</summary>\n\n{table}\n</details>\n")
     return "\n".join(parts)
@@ -514,11 +547,12 @@ def places_of_boards(boards: Sequence[Board]) -> str:
 
 def _rows_of_places(board: Board) -> list[list[str]]:
     """Return a row for each model that has a place in the printed table."""
-    printed = {model.name: model.sampled[ORDERED] for model in board.ranked}
+    metric = board.ordered_by
+    printed = {model.name: model.sampled[metric] for model in board.ranked}
     in_order = sorted(printed.values(), key=float, reverse=True)
     rows = []
     for place in board.leaderboard.standings():
-        if place.metric == ORDERED and place.model in printed:
+        if place.metric == metric and place.model in printed:
             low, high = place.estimate.interval()
             one = place.first == place.last
             row = [
@@ -543,9 +577,10 @@ def table_of_addresses(boards: Iterable[Board]) -> str:
         source = board.source
         link = re.sub(r"^(\S+)", r"[\1](https://\1)", source.address)
         runs = "the same run" if source.runs == "same" else "trained again"
+        drawn = f"{source.negatives}; ties {source.ties}" if source.ties else source.negatives
         sizes = [f"{source.users:,}", f"{source.candidates:,}", str(source.sampled)]
         known = source.prior or "no"
-        rows.append([source.title, *sizes, source.negatives, runs, known, link])
+        rows.append([source.title, *sizes, drawn, runs, known, link])
     names = ("source, data set", "users", "candidates", "sampled", "negatives")
     return as_table((*names, "full ranking", "in the prior", "printed in"), rows)
 
