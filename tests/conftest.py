@@ -38,7 +38,7 @@ def pytest_collect_file() -> Iterator[list[pytest.Collector]]:
 
 
 #: Files that take longest: a worker that met one of them last would let the others wait.
-_LONGEST = ("test_docs.py", "test_spark.py", "test_evaluate.py", "test_guided.py")
+_LONGEST = ("test_docs.py", "test_field.py", "test_spark.py", "test_evaluate.py", "test_guided.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -124,6 +124,15 @@ def test_tables_are_put_into_pages(tool, tmp_path):
     assert "\nkept\n" in page.read_text()
 
 
+def test_lines_about_several_things_are_told(tool, tmp_path, capsys):
+    path = tmp_path / "several.py"
+    path.write_text("rows, name = 3, 'x'\nlow, high = 1, 2\n")
+    assert tool("check_lines").main([str(path)]) == 1
+    assert capsys.readouterr().out.startswith(f"{path}:1: assigns several unrelated things")
+    path.write_text("low, high = 1, 2\n")
+    assert tool("check_lines").main([str(path)]) == 0
+
+
 @pytest.mark.slow
 def test_the_pictures_are_made(tool, tmp_path):
     tool("pictures", FOLDER=tmp_path).main()
