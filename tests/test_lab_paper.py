@@ -259,8 +259,18 @@ def test_the_command_runs_and_says_where_results_are(run, finished, tmp_path, mo
     assert content["settings"]["repeats"] == asked[0]["repeats"] == 3
 
 
-@pytest.mark.parametrize("name", ["settings.json", "accuracy.csv"])
+def test_a_plot_may_go_into_the_folder_of_the_results(run, tmp_path):
+    call = ("reproduce", "--dataset=pinterest-20", "--repeats", 2, "--out", tmp_path)
+    for _ in range(2):
+        code, _, err = run(*call, "--html", tmp_path / "pages" / "page.html")
+        assert code == 0, err
+    assert (tmp_path / "pages" / "page.html").exists()
+    assert (tmp_path / "accuracy.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["settings.json", "accuracy.csv", "notes/mine.txt"])
 def test_files_of_others_are_not_written_over(run, tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text('{"theme": "dark"}')
     code, out, err = run("reproduce", "--dataset=ml-1m", "--out", tmp_path)
     assert (code, out) == (2, "")

@@ -116,7 +116,9 @@ def _check_ours(folder: Path) -> None:
         ours = "repeats" in json.loads(kept.read_text(encoding="utf-8"))
     except (FileNotFoundError, TypeError, ValueError):
         ours = False
-    if not ours and any(folder.iterdir()):
+    # An empty folder inside was made for a plot.
+    holds_files = any(not each.is_dir() for each in folder.rglob("*"))
+    if not ours and holds_files:
         raise FileError(
             f"out must be a new or empty folder, or one of an earlier reproduction, got "
             f"{str(folder)!r}; choose another"
