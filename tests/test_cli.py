@@ -67,7 +67,7 @@ _NO_OPTION = {
 _READER = {"files", "rows", "ties", "column", "rng", "sampled", "print_sql", "replacement"}
 #: Of `Comparison.gate` and `Across.gate`.
 _GATE = {"baseline", "fail_if_worse", "margin", "fail_if_unknown", "on_each"}
-_SHARED = {"form", "html", "plot", "verbose", "quiet"}
+_SHARED = {"json", "latex", "markdown", "csv", "html", "plot", "verbose", "quiet"}
 
 
 @pytest.mark.parametrize("name", SHORT)

@@ -145,7 +145,7 @@ def test_methods_and_metrics_of_any_words_are_made_or_refused(name, parameter, f
 @example("0e-999999999", False)
 def test_printed_numbers_are_read_or_refused(number, percent):
     try:
-        given_numbers = named([f"HR@10={number}"], "a number", "METRIC=VALUE")
+        given_numbers = named([f"HR@10={number}"], "a number", form="METRIC=VALUE")
         read_numbers(given_numbers, sampled=99, percent=percent)
     except UnsampleError as problem:
         assert str(problem)  # noqa: PT017 - some are read

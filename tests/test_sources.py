@@ -371,7 +371,9 @@ def test_tables_must_have_the_same_columns(folder):
     for name, frame in FRAMES.items():
         frame[["rank"]].to_csv(f"ranks{name}.csv", index=False)
     assert unsample.compare(["ranksA.csv", "ranksB.csv"], **OPTIONS).matched == "position"
-    with pytest.raises(InputError, match=r"column 'user' of .* got no value in 300 rows"):
+    with pytest.raises(
+        InputError, match=r"^'ranksB\.csv' has no column 'user', and 'A\.csv' has it; "
+    ):
         unsample.compare(["A.csv", "ranksB.csv"], **OPTIONS)
     with pytest.raises(InputError, match="must hold ranks or scores to be compared, got counts"):
         unsample.compare(["A.csv", "both.npz"], **OPTIONS)
@@ -458,7 +460,8 @@ def test_the_advice_on_data_sets_works():
 
 
 def test_the_command_names_its_own_options(folder, run):
-    SEVERAL.drop(columns="seed").to_csv("several.csv", index=False)
+    one_seed = SEVERAL[SEVERAL["seed"] == 1]
+    one_seed.drop(columns="seed").to_csv("several.csv", index=False)
     design = ("several.csv", "--items=400", "--sampled=30", "-m", "Recall@50")
     code, _, err = run("estimate", *design)
     assert (code, "estimate for each: --by dataset" in err) == (2, True)

@@ -143,7 +143,7 @@ def test_data_sets_are_known_however_they_are_written(name):
     ["model", "run", "seed", "fold", "split", "day", "Fold", "run_id", "fold_id", "algorithm"],
 )
 def test_other_parts_are_named_where_they_are_pooled(column):
-    frame = PARTS.drop("model").rename({"dataset": column})
+    frame = PARTS.filter(pl.col("model") == "A").drop("model").rename({"dataset": column})
     with pytest.warns(UnsampleWarning, match=f"column '{column}' .* pooled .* pass by='{column}'"):
         read_counts(frame, **DESIGN)
     # A warning would be an error here.
@@ -263,7 +263,9 @@ def test_every_reader_says_the_same_of_a_bad_table(reader):
         with pytest.raises(error) as caught:
             read_counts(reader(pl.DataFrame(columns)), **_options(columns))
         named = r"(the frame|the table|standard input|('[^']*/[^']*'(, )?)+)"
-        assert words in re.sub(named, "T", str(caught.value)), case
+        # Only text has lines, which test_messages.py looks at.
+        said = re.sub(r" \((first in )?line \d+\)", "", re.sub(named, "T", str(caught.value)))
+        assert words in said, case
 
 
 def test_calls_that_contradict_the_table():
@@ -318,7 +320,7 @@ def test_patterns_and_folders_are_one_table(write, tmp_path, kind):
         assert read_counts(source, by="model", **DESIGN) == expected
     write(f"a.{kind}", {"rank": [1], "user": [1]})
     write(f"b.{kind}", {"rank": [1]})
-    with pytest.raises(InputError, match=r"column 'user' of .* got no value in 1 row"):
+    with pytest.raises(InputError, match=r"b\.\w+' has no column 'user', and '.*a\.\w+' has it"):
         read_counts(tmp_path / f"*.{kind}", **DESIGN)
 
 
@@ -377,11 +379,11 @@ def test_text_as_it_comes(write):
 BAD_TEXTS = {
     "empty": ("t.csv", "", "T is empty"),
     "semicolons": ("t.csv", "user;rank\na;1\n", "the separator seems to be ';'"),
-    "ragged": ("t.csv", "rank,user\n1,a\n2\n", "on Line: 3 Original Line: 2 Expected Number of Co"),
-    "open quote": ("t.csv", 'rank\n"1\n', "unterminated quote"),
+    "ragged": ("t.csv", "rank,user\n1,a\n2\n", "line 3 of T must have as many cells as there are"),
+    "open quote": ("t.csv", 'rank\n"1\n', "cannot read line 2 of T: unexpected end"),
     "no text": ("t.csv", b"rank\n\xff\n", "is not UTF-8 text"),
     "packed": ("t.csv", b"\x1f\x8b\x08\x00", "is compressed; give a file whose name ends in .gz"),
-    "not JSON": ("t.jsonl", '{"rank": 1}\n{"rank"\n', "Malformed JSON"),
+    "not JSON": ("t.jsonl", '{"rank": 1}\n{"rank"\n', "line 2 of T must be an object of JSON"),
     "truth for a rank": ("t.jsonl", '{"rank": true}\n', "must hold numbers, got 'true' in 1 row"),
     "late column": (
         "t.jsonl", '{"rank": 1}\n' * 40_000 + '{"rank": 1, "user": 2}\n',

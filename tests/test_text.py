@@ -35,7 +35,7 @@ TEXTS = int(os.environ.get("UNSAMPLE_TEXTS", "400"))
 
 def _cells(duck: DuckDB, stack: ExitStack, *paths: Path) -> Rows:
     """Return the names of the columns and the rows, as the package reads them."""
-    table = _of_files(duck, [str(path) for path in paths], lambda _: True, stack)
+    table = _of_files(duck, [str(path) for path in paths], wanted=lambda _: True, stack=stack)
     names = list(table.kinds)
     found = duck.ask(f"SELECT * FROM {table.rows}")
     columns = [["" if cell is None else str(cell) for cell in found[name]] for name in names]
@@ -119,7 +119,7 @@ def test_rows_are_those_of_the_csv_module_or_refused(tmp_path, monkeypatch, endi
                 told["refused"] += 1
             else:
                 assert found == expected, content
-                plain = _text.open_text(path, "it", mark, stack)[1] == path
+                plain = _text.open_text(path, "it", mark=mark, stack=stack)[1] == path
                 told["plain" if plain else "written anew"] += 1
     # Neither reader does all the work, and few texts are refused.
     assert min(told.values()) > 0.05 * TEXTS
@@ -207,7 +207,7 @@ def test_columns_that_differ_in_capital_letters_alone_are_told_apart_or_refused(
     form, tmp_path, monkeypatch
 ):
     """Else the engine would name one of them anew, and rows would have no users."""
-    rows = {"rank": [1, 1, 2], "User": ["a", "b", "c"], "user": ["x", "x", "y"], "A": 1, "a": 2}
+    rows = {"rank": [1, 3, 2], "User": ["a", "b", "c"], "user": ["x", "x", "y"], "A": 1, "a": 2}
     source = READERS[form](pl.DataFrame(rows), tmp_path, monkeypatch)
     try:
         assert read_counts(source, **DESIGN)[""].users == 2

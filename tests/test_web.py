@@ -54,7 +54,7 @@ GOOD, BAD = ranks(0.3), ranks(1.5)
 
 
 def alone(held):
-    return "\n".join(["user;rank", *(f"u{at};{rank}" for at, rank in enumerate(held))])
+    return "\n".join(["user,rank", *(f"u{at},{rank}" for at, rank in enumerate(held))])
 
 
 def test_a_printed_number_is_that_of_published():
@@ -172,20 +172,23 @@ def test_one_model_is_estimated_and_several_are_compared():
     ("call", "text"),
     [
         (("published", {**PAPER, "numbers": ""}), "numbers must be given, such as HR@10"),
-        (("published", {**PAPER, "numbers": "0.71"}), "numbers must be such as HR@10 = 0.710"),
+        (
+            ("published", {**PAPER, "numbers": "0.71"}),
+            "numbers must be a metric and its value each, such as HR@10",
+        ),
         (("published", {**PAPER, "items": "many"}), "items must be an integer of at least 2"),
         (("published", {**PAPER, "metrics": "NDCG10"}), "metrics: metric must be one of"),
         (("ranks", DRAWN, []), "files must be at least one table"),
-        (("ranks", DRAWN, [["a.csv", ""]]), "a.csv must have a column rank, got none"),
-        (("ranks", DRAWN, [["a.csv", "rank\n"]]), "got no row"),
-        (("ranks", DRAWN, [["a.csv", "rank\nfirst"]]), "got 'first' in line 2"),
+        (("ranks", DRAWN, [["a.csv", ""]]), "'a.csv' is empty; a table starts with"),
+        (("ranks", DRAWN, [["a.csv", "rank\n"]]), "'a.csv' has no rows"),
+        (("ranks", DRAWN, [["a.csv", "rank\nfirst"]]), "got 'first' in 1 row (line 2)"),
         (
             ("ranks", DRAWN, [["a.csv", "Dataset,rank\none,1\none,3\ntwo,2"]]),
-            "column 'Dataset' of a.csv must have one value here, got 'one' and 'two'; drop the",
+            "column 'Dataset' of 'a.csv' must have one value here, got 'one' and 'two'; drop the",
         ),
         (
             ("ranks", DRAWN, [["a.csv", "rank,seed,model\n1,1,A\n2,,A"]]),
-            "column 'seed' of a.csv must have one value here, got '1' and ''; drop the rows",
+            "column 'seed' of 'a.csv' must have one value here, got '' and '1'; drop the rows",
         ),
         (
             ("ranks", DRAWN, [["a.csv", "rank\n1"], ["a.tsv", "rank\n1"]]),
@@ -413,9 +416,10 @@ def test_the_site_is_whole_and_may_fetch_from_one_place(tmp_path):
     site = Path(tool("make_web.py", "--out", tmp_path / "web"))
     page = (site / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"@[A-Z]+@", page)
-    (source,) = re.findall(r'data-pyodide="(https://[^/]+)/.*"', page)
+    (source,) = re.findall(r'data-pyodide="(https://[^/]+/pyodide/v[^/]+/full/)"', page)
     policy = re.search(r'Content-Security-Policy" content="(.*?)"', page)[1]
     assert f"connect-src 'self' {source};" in policy
+    assert re.search(rf"script-src [^;]* {re.escape(source)};", policy)
     assert set(re.findall(r"https://[^ ;]+", policy)) == {source}
     names = {path.name for path in site.iterdir()}
     assert names >= {"worker.js", "page.js", "style.css", "calculators.py", "unsample.zip"}

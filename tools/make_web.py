@@ -65,9 +65,10 @@ def policy(source: str, *, script: str, style: str) -> str:
     """Return the content policy of the page, which holds in its worker and around results too.
 
     Scripts are those of the site, Pyodide, and the one script of results. Nothing can be sent
-    anywhere but to where Pyodide is fetched from.
+    anywhere but to where Pyodide is fetched from: the folder of its version, for the host serves
+    the scripts of everybody.
     """
-    away = "" if source != CDN else " https://cdn.jsdelivr.net"
+    away = "" if source != CDN else f" {CDN}"
     return "; ".join(
         [
             "default-src 'none'",

@@ -18,12 +18,11 @@ from unsample.errors import (
     FileError,
     InputError,
     MetricError,
-    RankError,
     UnsampleError,
     UnsampleWarning,
 )
 from unsample.report import as_html
-from unsample.tables import is_key
+from unsample.tables import Asked, Read, read_plain_text
 
 #: A number with what people put between thousands; 0,05 and 1,5 are none.
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[,_'\s\u00a0\u2009\u202f]\d{3})+(?:\.\d+)?")
@@ -45,6 +44,9 @@ _DRAWN = frozenset("|:+- \t")
 _EMPHASIS = re.compile(r"(\*{1,3}|_{1,3})(.+)\1")
 #: A number as it is printed, with a point or a comma, and its sign of per cent.
 _PRINTED = re.compile(r"(\d{1,9}(?:[.,]\d{0,30})?|[.,]\d{1,30})\s*(%?)", re.ASCII)
+#: A metric and its number. The value is last: a name may hold a sign of equality, as
+#: NDCG(gain=exp)@10.
+_NAMED_NUMBER = re.compile(r"\s*(?P<name>.*\S)\s*[=:]\s*(?P<value>[^=:%\s]+)\s*%?\s*")
 #: What stands in a cell where nothing is printed.
 _NOTHING = ("", "-", "\N{EN DASH}", "\N{EM DASH}")
 #: Columns of a pasted table that are no metrics, and those of them that say how all was evaluated.
@@ -77,19 +79,28 @@ def answer(question: str) -> str:
 def _published(typed: dict[str, str], _: list[list[str]]) -> unsample.Published:
     need(typed, "numbers", "sampled", "items", "users")
     numbers = {}
-    for part in filter(None, re.split(r"[,;\n]\s*", typed["numbers"])):
-        # The value is last: a name may hold a sign of equality, as NDCG(gain=exp)@10.
-        name, _, value = part.removesuffix("%").strip().rpartition("=")
-        if not name:
-            raise InputError(f"numbers must be such as HR@10 = 0.710, got {part!r}")
-        numbers[name.strip()] = value.strip()
-    return unsample.published(
-        numbers,
-        percent="%" in typed["numbers"],
-        metrics=_metrics(typed) or list(numbers),
-        protocol=typed.get("protocol"),
-        **{name: as_number(typed[name]) for name in ("items", "sampled", "users")},
-    )
+    # A comma between digits belongs to a number.
+    for part in filter(str.strip, re.split(r"[;\n]|,(?!\d)|(?<!\d),", typed["numbers"])):
+        found = _NAMED_NUMBER.fullmatch(part)
+        if found is None:
+            raise InputError(
+                "numbers must be a metric and its value each, such as HR@10 = 0.710, got "
+                f"{part.strip()!r:.80}"
+            )
+        numbers[found["name"]] = found["value"].replace(",", ".")
+    try:
+        return unsample.published(
+            numbers,
+            percent="%" in typed["numbers"],
+            metrics=_metrics(typed) or list(numbers),
+            protocol=typed.get("protocol"),
+            **{name: as_number(typed[name]) for name in ("items", "sampled", "users")},
+        )
+    except InputError as problem:
+        said, is_per_cent, _ = str(problem).partition("; is it a percentage?")
+        if is_per_cent:
+            problem.args = (f"numbers: {said}; for per cent, write % behind the number",)
+        raise
 
 
 def _leaderboard(typed: dict[str, str], _: list[list[str]]) -> unsample.Leaderboard:
@@ -126,57 +137,52 @@ def _ranks(typed: dict[str, str], files: list[list[str]]) -> Any:
     models: dict[str, Any] = {}
     users: dict[str, Any] = {}
     for name, text in files:
-        for model, (ranks, of) in read(name, text).items():
+        for model, (ranks, of) in read(name, text, typed).items():
             if model in models:
                 raise FileError(f"files must differ in their names, got {model} twice")
-            models[model], users[model] = ranks, of
+            models[model] = ranks
+            users[model] = of
     given = {
         "items": as_number(typed["items"]),
         "sampled": as_number(typed["sampled"]),
         "metrics": _metrics(typed) or unsample.metrics.DEFAULT_METRICS,
         "protocol": typed.get("protocol"),
     }
-    named = all(len(of) for of in users.values())
+    unnamed = [model for model, of in users.items() if not len(of)]
+    named = not unnamed
+    if unnamed and len(unnamed) < len(users):
+        other = next(model for model in users if model not in unnamed)
+        raise FileError(
+            f"the table of {unnamed[0]} has no column 'user', and the table of {other} has it; add "
+            "the column, or leave it out of all of them"
+        )
     if len(models) == 1:
         (model,) = models
         return unsample.estimate(models[model], users=users[model] if named else None, **given)
     return unsample.compare(models, users=users if named else None, **given)
 
 
-def read(name: str, text: str) -> dict[str, tuple[np.ndarray, list[str]]]:
-    """Return ranks and users by model, which a column names, or else the file."""
-    lines = text.lstrip("\ufeff").splitlines()
-    first = lines[0] if lines else ""
-    rows = csv.DictReader(lines, delimiter=max(",;\t", key=first.count))
-    columns = rows.fieldnames or []
-    if "rank" not in columns:
-        raise FileError(f"{name} must have a column rank, got {', '.join(columns) or 'none'}")
-    parts: dict[str, str] = {}
-    found: dict[str, tuple[list[float], list[str]]] = {}
-    for place, row in enumerate(rows, start=2):
-        for column in columns:
-            if column == "model" or not is_key(column):
-                continue
-            part = row[column] or ""
-            first_part = parts.setdefault(column, part)
-            if part != first_part:
-                raise InputError(
-                    f"column {column!r} of {name} must have one value here, got {first_part!r} and "
-                    f"{part!r}; drop the rows of one at a time, or use the package, which tells "
-                    "them apart"
-                )
-        ranks, users = found.setdefault(row.get("model") or PurePath(name).stem, ([], []))
-        try:
-            ranks.append(float(row["rank"]))
-        except (TypeError, ValueError):
-            raise RankError(
-                f"{name} must hold ranks, got {row['rank']!r} in line {place}"
-            ) from None
-        if "user" in columns:
-            users.append(row["user"])
-    if not found:
-        raise FileError(f"{name} must hold ranks, got no row")
-    return {model: (np.array(ranks), users) for model, (ranks, users) in found.items()}
+def read(name: str, text: str, typed: dict[str, str]) -> dict[str, tuple[np.ndarray, Any]]:
+    """Return ranks and users by model, which a column names, or else the file.
+
+    Rows and messages are those of the command: the package reads them.
+    """
+    asked = Asked(
+        items=as_number(typed["items"]),
+        sampled=as_number(typed["sampled"]),
+        read=Read(rows="ranks"),
+    )
+    columns = read_plain_text(name, text, asked=asked)
+    rows = len(columns["rank"])
+    names = columns.get("model", np.full(rows, PurePath(name).stem))
+    users = columns.get("user")
+    return {
+        str(model): (
+            columns["rank"][names == model],
+            [] if users is None else users[names == model].tolist(),
+        )
+        for model in dict.fromkeys(names.tolist())
+    }
 
 
 class Pasted(NamedTuple):
@@ -239,7 +245,7 @@ def read_pasted(text: str, typed: dict[str, str]) -> Pasted:
             continue
         for column, metric in columns.items():
             if metric and row[column] not in _NOTHING:
-                numbers[metric] = _number(line, column, row[column], per_cent=column != metric)
+                numbers[metric] = _number(line, column, cell=row[column], per_cent=column != metric)
     if not table.lines:
         raise wrong(first, "model", "models must stand in the lines below, got none")
     for model, numbers in table.numbers.items():
@@ -422,10 +428,10 @@ def _add(numbers: dict[str, str], line: int, row: dict[str, str]) -> None:
             raise wrong(line, "metric", f"a model must have {name} once, got it a second time")
     if row["value"] not in _NOTHING:
         per_cent = name != row["metric"]
-        numbers[name] = _number(line, "value", row["value"], per_cent=per_cent)
+        numbers[name] = _number(line, "value", cell=row["value"], per_cent=per_cent)
 
 
-def _number(line: int, column: str, cell: str, *, per_cent: bool) -> str:
+def _number(line: int, column: str, *, cell: str, per_cent: bool) -> str:
     """Return a printed number with its digits, as a share of 1."""
     found = _PRINTED.fullmatch(cell)
     if found is None:

@@ -101,7 +101,10 @@ def read_arrays(stream: IO[bytes], where: str) -> dict[str, npt.NDArray[Any]]:
     except FileError:
         raise
     except Exception as problem:  # numpy evaluates headers, in which anything may be wrong
-        raise FileError(f"cannot read {where} as NPZ: {problem}") from problem
+        said = str(problem)
+        if "allow_pickle" in said:
+            said = "it holds Python objects; save numbers, or text as array.astype(str)"
+        raise FileError(f"cannot read {where} as NPZ: {said}") from problem
 
 
 def save_archive(

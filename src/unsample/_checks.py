@@ -101,19 +101,17 @@ def as_integer_array(
         ) from problem
     check_unmasked(name, values, error=error)
     if array.ndim != 1:
-        raise error(
-            message(
-                name, "one-dimensional", got=f"an array of shape {array.shape}", hint=hint, show=str
-            )
-        )
+        got = f"an array of shape {array.shape}"
+        raise error(message(name, "one-dimensional", got=got, hint=hint, show=str))
     if np.issubdtype(array.dtype, np.integer):
         return array
     if array.size == 0:
         return array.astype(np.int64)
     if not np.issubdtype(array.dtype, np.floating):
-        raise error(
-            message(name, "integers", got=f"values of type {array.dtype}", hint=hint, show=str)
-        )
+        # The hint is about numbers that are not whole.
+        advice = "convert them first, such as numpy.array(values, dtype=int)"
+        got = f"values of type {array.dtype}"
+        raise error(message(name, "integers", got=got, hint=advice, show=str))
     bad = ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2.0**62))
     if bad.any():
         where = int(np.argmax(bad))

@@ -10,9 +10,11 @@ import errno
 import glob
 import os
 import re
+import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
@@ -27,6 +29,11 @@ _LONGEST_START = 50
 #: Longer patterns take seconds to parse, and no path is so long.
 _LONGEST_PATTERN = 1024
 _DEVICES = Path("/dev")
+#: How names of temporary folders begin, and the file in them that is locked while they are used.
+_FOLDER_START = "unsample-"
+_LOCK = ".lock"
+#: Seconds after which a folder that nobody uses is removed.
+_OLD = 3600
 #: How the names of files end, by what is written.
 PAGE_ENDINGS = (".html", ".htm")
 PLOT_ENDINGS = (".svg", ".pdf", ".png")
@@ -149,7 +156,8 @@ def _states(source: str) -> Iterator[os.stat_result]:
     """Yield the identity of each file of a source; reading reports the files that are missing."""
     with suppress(OSError, ValueError, FileError):
         if source == "-":
-            yield os.fstat(sys.stdin.fileno())
+            if sys.stdin is not None:  # which is closed
+                yield os.fstat(sys.stdin.fileno())
         else:
             for file in find_files(source):
                 yield file.stat()
@@ -206,13 +214,51 @@ def _temporary(target: Path) -> Iterator[Path]:
 # -- what is there --------------------------------------------------------------------------------
 
 
-def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a new folder that is removed on leaving.
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Give a folder that is removed on leaving; first remove those that killed processes left.
 
-    Python looks for the place of such folders once, and no process may fork meanwhile.
+    A process that is killed cannot remove its folder, which may hold a copy of its input. So a
+    folder is locked while it is used, and the next process removes old ones that nobody has locked.
     """
     with ONCE:
-        return tempfile.TemporaryDirectory(prefix="unsample-")
+        _remove_left_folders(Path(tempfile.gettempdir()))
+        folder = tempfile.TemporaryDirectory(prefix=_FOLDER_START)
+    with folder as path, _locked(Path(path)):
+        yield path
+
+
+def _remove_left_folders(place: Path) -> None:
+    """Remove old folders of this user that no process has locked any more."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    with suppress(OSError):
+        for folder in place.glob(f"{_FOLDER_START}*"):
+            with suppress(OSError):
+                state = folder.lstat()
+                is_mine = stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid()
+                # A new folder may not be locked yet.
+                if is_mine and time.time() - state.st_mtime > _OLD:
+                    lock = folder / _LOCK
+                    with lock.open("rb") as file:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder; the system lets go of it when a process ends, however it ends."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    with (folder / _LOCK).open("xb") as file:
+        with suppress(OSError):  # some file systems have no locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 def find_files(path: str) -> list[Path]:

@@ -10,16 +10,16 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from unsample import __version__
 from unsample._rules import printable
-from unsample.cli.options import EVERY_VERB, check_outputs
-from unsample.errors import FileError, UnsampleError, UnsampleWarning
+from unsample.cli.options import EVERY_VERB, FORMS, check_outputs
+from unsample.errors import FileError, InputError, UnsampleError, UnsampleWarning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,21 +51,25 @@ def verb(
 def _call(
     function: Callable[..., Any],
     *,
-    form: str | None,
     html: Path | None,
     verbose: bool,
     quiet: bool,
     plot: Path | None = None,
-    **own: object,
+    **own: Any,
 ) -> None:
     """Call a verb, print its result in the form that is asked for, and say its warnings."""
     started = time.perf_counter()
+    form = _only_form({name: own.pop(name, False) for name in FORMS})
+    if own.get("print_sql") is not None:
+        _refuse_files({"html": html, "plot": plot})
+    heard: list[str] = []
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UnsampleWarning)
+        with _warnings_in(heard):
             check_outputs(click.get_current_context())
             result = function(**own)
     except UnsampleError as problem:
+        # A warning may tell what led to the error.
+        _say_warnings(() if quiet else heard)
         if verbose:
             import traceback
 
@@ -75,42 +79,97 @@ def _call(
     if isinstance(result, str):
         write_out(result)
         return
-    groups = result if isinstance(result, dict) else {"": result}
-    write_out(_shown(result, groups, form, verbose=verbose))
-    told = [text for each in groups.values() for text in each.warnings]
-    heard = [str(held.message) for held in caught]
-    if form is not None:  # which holds the warnings of the result
-        heard, told = [text for text in heard if text not in told], []
-    for text in [] if quiet else dict.fromkeys(told + heard):
-        write_err(f"\nwarning: {as_options(text)}")
+    results = result if isinstance(result, dict) else {"": result}
+    write_out(_shown(result, results, form=form, verbose=verbose))
+    told = [text for each in results.values() for text in each.warnings]
+    # Other forms hold the warnings of the result.
+    unsaid = told + heard if form is None else [text for text in heard if text not in told]
+    _say_warnings(() if quiet else unsaid)
     if verbose:
         took = f"{time.perf_counter() - started:.2f} s"
         write_err(f"unsample {__version__}, Python {sys.version.split()[0]}, {took}")
     # The result may have taken hours: it is printed, even if these cannot be written.
-    from unsample.report._html import write_html
-    from unsample.report._plots import write_plot
+    of_plot: list[str] = []
+    with _warnings_in(of_plot):
+        if html is not None:
+            from unsample.report._html import write_html
 
-    for path, write in ((html, write_html), (plot, write_plot)):
-        if path is not None:
-            write(result, path)
+            write_html(result, html)
+        if plot is not None:
+            from unsample.report._plots import write_plot
+
+            write_plot(result, plot)
+    _say_warnings(() if quiet else of_plot)
     gate = getattr(result, "gated", None)
     if gate is not None and gate.failed:
         sys.exit(1)
 
 
-def _shown(result: object, groups: dict[str, Any], form: str | None, *, verbose: bool) -> str:
+def _only_form(asked: dict[str, bool]) -> str | None:
+    """Return the form that a result is printed in; refuse two of them."""
+    forms = [name for name, is_asked in asked.items() if is_asked]
+    if len(forms) > 1:
+        listed = " and ".join(f"--{name}" for name in forms)
+        raise InputError(
+            f"a result must be printed in one form, got {listed}; leave out all but one"
+        )
+    return forms[0] if forms else None
+
+
+def _refuse_files(outputs: dict[str, Path | None]) -> None:
+    """Refuse files of a result where a query is printed, and no result."""
+    for name, path in outputs.items():
+        if path is not None:
+            raise InputError(
+                f"--{name} must be left out with --print-sql, which prints a query alone"
+            )
+
+
+@contextmanager
+def _warnings_in(heard: list[str]) -> Iterator[None]:
+    """Put the warnings of this package into a list, instead of on the terminal."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnsampleWarning)
+        try:
+            yield
+        finally:
+            heard += [str(warning.message) for warning in caught]
+
+
+def _say_warnings(texts: Iterable[str]) -> None:
+    """Write warnings to standard error, each once."""
+    for text in dict.fromkeys(texts):
+        write_err(f"\nwarning: {as_options(text)}")
+
+
+def _shown(result: object, results: dict[str, Any], *, form: str | None, verbose: bool) -> str:
+    """Return a result as text of a form; ``results`` are its parts by name."""
     if form == "json":
         import json
 
-        records = {name: each.to_dict() for name, each in groups.items()}
+        records = {name: each.to_dict() for name, each in results.items()}
         return json.dumps(records.get("", records), indent=2, allow_nan=False)
     if form == "csv":
-        return "\n".join(each.to_csv().rstrip("\n") for each in groups.values())
+        return "\n".join(each.to_csv().rstrip("\n") for each in results.values())
     from unsample.report._writers import as_latex, as_markdown, as_text
 
     if form is None:
         return as_text(result, warnings=False, verbose=verbose)
     return (as_latex if form == "latex" else as_markdown)(result).rstrip("\n")
+
+
+class _Signals:
+    """Whether a signal has ended the command; some libraries turn its exception into another."""
+
+    def __init__(self) -> None:
+        self.ended_by = 0
+
+    def end(self, number: int, _: object) -> None:
+        """Leave the command in order: the default would leave temporary files and workers."""
+        self.ended_by = number
+        # An exception in a callback of a library is reported where it cannot be raised.
+        sys.unraisablehook = lambda _: None
+        sys.exit(128 + number)
 
 
 def run(call: Callable[[], object]) -> NoReturn:
@@ -119,11 +178,11 @@ def run(call: Callable[[], object]) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that has no character for a sign gets its number.
             stream.reconfigure(errors="backslashreplace")
+    signals = _Signals()
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            # The default would leave temporary files and workers behind.
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+            signal.signal(number, signals.end)
     try:
         code = call()
     except (click.Abort, KeyboardInterrupt):
@@ -131,15 +190,31 @@ def run(call: Callable[[], object]) -> NoReturn:
     except click.exceptions.NoArgsIsHelpError as problem:
         problem.show()
         sys.exit(problem.exit_code)
-    except click.ClickException as problem:
+    except Exception as problem:
+        if signals.ended_by:
+            sys.exit(128 + signals.ended_by)
+        _fail_with(problem)
+        raise
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail_with(problem: Exception) -> None:
+    """End the command by what went wrong, in one line; return if it is a fault of ours."""
+    if isinstance(problem, click.ClickException):
         where = getattr(getattr(problem, "ctx", None), "command_path", "unsample")
         _fail(f"{problem.format_message().rstrip('.')}; see {where} --help", 2)
-    except UnsampleError as problem:
+    if isinstance(problem, UnsampleError):
         _fail(str(problem), problem.exit_code)
-    except OSError as problem:
+    if isinstance(problem, MemoryError):
+        said = f" ({problem})" if str(problem) else ""
+        _fail(
+            f"the memory of this machine is not enough{said}; give fewer rows at a time, a smaller "
+            "catalogue, or use a larger machine",
+            UnsampleError.exit_code,
+        )
+    if isinstance(problem, OSError):
         what = "continue" if problem.filename is None else f"use {problem.filename!r}"
         _fail(f"cannot {what}: {problem.strerror or problem}", FileError.exit_code)
-    sys.exit(code if isinstance(code, int) else 0)
 
 
 def write_out(text: str) -> None:
@@ -169,11 +244,16 @@ def write_err(text: str) -> None:
 def as_options(text: str) -> str:
     """Return a message with arguments as options of the verb: ``by='model'`` as ``--by model``."""
     context = click.get_current_context(silent=True)
-    for each in context.command.params if context else ():
-        if isinstance(each, click.Option):
-            option = each.opts[0]
-            text = re.sub(rf"(?<![\w.(]){each.name}=(['\"]?)([\w.%@-]+)\1", rf"{option} \2", text)
-            text = re.sub(rf"(?:^|(?<=\bpass )){each.name}(?= must | and |,)", option, text)
+    for parameter in context.command.params if context else ():
+        if not isinstance(parameter, click.Option):
+            continue
+        option = parameter.opts[0]
+        for opposite in parameter.secondary_opts:
+            was_given = rf"^{parameter.name} must be True( as in .*?)?, got False"
+            text = re.sub(was_given, rf"{opposite} must be left out, for it is {option}\1", text)
+            text = re.sub(rf"(?<![\w.(]){parameter.name}=False", opposite, text)
+        text = re.sub(rf"(?<![\w.(]){parameter.name}=(['\"]?)([\w.%@-]+)\1", rf"{option} \2", text)
+        text = re.sub(rf"(?:^|(?<=\bpass )){parameter.name}(?= must | and |,)", option, text)
     return text
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import glob
 import importlib
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,15 +58,23 @@ class _Output(click.ParamType):  # type: ignore[type-arg]  # of newer versions a
     name = "file"
 
     def __init__(self, endings: tuple[str, ...], library: str, *, any_stream: bool) -> None:
-        self.endings, self.library, self.any_stream = endings, library, any_stream
+        self.endings = endings
+        self.library = library
+        self.any_stream = any_stream
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return a path; refuse a bad one before hours are spent on its content."""
-        out, option = Path(value), param.opts[0] if param else self.name
+        out = Path(value)
+        option = param.opts[0] if param else self.name
         if not (self.any_stream and is_stream(out)):
             check_ending(option, out, self.endings)
         make_folder_of(out)
         check_writable(out)
+        if self.library == "matplotlib":
+            # It logs on its own, such as that it looks for fonts.
+            import logging
+
+            logging.getLogger("matplotlib").setLevel(logging.ERROR)
         import_extra(self.library, extra="report", purpose=option)
         return out
 
@@ -75,11 +86,15 @@ _PLOT = _Output(PLOT_ENDINGS, "matplotlib", any_stream=False)
 
 def check_outputs(context: click.Context) -> None:
     """Refuse an output that is an input, or another output."""
-    given = [(each, context.params[str(each.name)]) for each in context.command.params]
-    taken = [path for each, word in given if each.type is SOURCE for path in _paths_of(word)]
-    for each, path in given:
-        if isinstance(each.type, _Output) and path is not None:
-            check_apart(each.opts[0], path, taken)
+    values = [
+        (parameter, context.params[str(parameter.name)]) for parameter in context.command.params
+    ]
+    taken = [
+        path for parameter, word in values if parameter.type is SOURCE for path in _paths_of(word)
+    ]
+    for parameter, path in values:
+        if isinstance(parameter.type, _Output) and path is not None:
+            check_apart(parameter.opts[0], path, taken)
             taken.append(str(path))
 
 
@@ -88,9 +103,9 @@ def _paths_of(word: str | tuple[str, ...] | None) -> Iterator[str]:
     if isinstance(word, str):
         yield word
     elif word:
-        found = sources(word, runs=True)
-        for each in found.values() if isinstance(found, dict) else [found]:
-            yield from [each] if isinstance(each, str) else each
+        tables = sources(word, runs=True)
+        for paths in tables.values() if isinstance(tables, dict) else [tables]:
+            yield from [paths] if isinstance(paths, str) else paths
 
 
 def option(
@@ -108,11 +123,13 @@ def flag(name: str, text: str, *more: str, **settings: Any) -> click.Option:
     return click.Option([name, *more], is_flag=True, help=text, **settings)
 
 
+#: The forms that a result may be printed in, one at a time; only some verbs have CSV.
+FORMS = ("json", "latex", "markdown", "csv")
 #: What every verb can be told.
 EVERY_VERB = (
-    flag("--json", "Print JSON.", "form", flag_value="json"),
-    flag("--latex", "Print tables for LaTeX (booktabs).", "form", flag_value="latex"),
-    flag("--markdown", "Print Markdown.", "form", flag_value="markdown"),
+    flag("--json", "Print JSON."),
+    flag("--latex", "Print tables for LaTeX (booktabs)."),
+    flag("--markdown", "Print Markdown."),
     option("--html", "OUT", "Also write the result as a web page.", type=_PAGE),
     flag("--verbose", "Print bounds, methods and time too, and where errors come from.", "-v"),
     flag("--quiet", "Print no warnings; errors remain.", "-q"),
@@ -222,11 +239,38 @@ def sources(words: tuple[str, ...], *, runs: bool = False) -> Any:
     # A path is no NAME=FILE, though its folders may be called so.
     if not any("=" in w and "/" not in w.partition("=")[0] and not is_file(w) for w in words):
         return words[0] if len(words) == 1 else list(words)
-    found: dict[str, list[str]] = {}
+    tables: dict[str, list[str]] = {}
     for each in [[word] for word in words] if runs else [words]:
-        for name, source in named(each, "each model", "NAME=FILE").items():
-            found.setdefault(name, []).append(source)
-    return {name: each[0] if len(each) == 1 else each for name, each in found.items()}
+        for name, source in _named_files(each).items():
+            tables.setdefault(name, []).append(source)
+    return {name: files[0] if len(files) == 1 else files for name, files in tables.items()}
+
+
+def _named_files(words: Iterable[str]) -> dict[str, str]:
+    """Return names and files of words NAME=FILE; names may hold a sign of equality too."""
+    return named(words, "each model", form="NAME=FILE", split=_split_name)
+
+
+def _split_name(word: str) -> tuple[str, str]:
+    """Return the name and the file of a word: the first split after which there is a file.
+
+    Where there is none, a sign of equality inside brackets is a part of the name.
+
+    >>> _split_name("model (dropout=0.5)=nowhere.csv")
+    ('model (dropout=0.5)', 'nowhere.csv')
+    """
+    places = [place for place, letter in enumerate(word) if letter == "="]
+    splits = [(word[:place], word[place + 1 :]) for place in places]
+    for name, file in splits:
+        if file.strip() and (file.strip() == "-" or _is_there(file.strip())):
+            return name, file
+    outside = [(name, file) for name, file in splits if name.count("(") == name.count(")")]
+    return next(iter(outside or splits), (word, ""))
+
+
+def _is_there(path: str) -> bool:
+    """Return whether a path or a pattern leads to a file or a folder."""
+    return os.path.exists(path) or _match_files(path)  # noqa: PTH110 - false for odd names
 
 
 def drawn(asked: dict[str, Any]) -> Negatives:
@@ -242,7 +286,8 @@ def reading(asked: dict[str, Any]) -> Read:
     from unsample.tables import Read
 
     column, *how = (asked.pop(name) for name in ("column", "rows", "ties", "rng"))
-    return Read(named(column, "--column", "ROLE=NAME, such as rank=position"), *how)
+    columns = named(column, "--column", form="ROLE=NAME, such as rank=position")
+    return Read(columns, *how)
 
 
 def query(
@@ -257,7 +302,8 @@ def query(
     """Return the query that counts a table where it is, as the verb itself would count it."""
     table = sources(files)
     if not isinstance(table, str) or table in ("", "-"):
-        got = {"": "an empty one", "-": "standard input"}.get(files[0], ", ".join(files))
+        called = {"": "an empty one", "-": "standard input"}
+        got = called.get(files[0], ", ".join(files))
         raise InputError(
             f"--print-sql must be asked for one table, got {got}; give a file, a pattern of files "
             "or the name of a table, alone"
@@ -280,17 +326,35 @@ def query(
 
 def _match_files(pattern: str) -> bool:
     """Return whether a pattern has a match; a warehouse may call a table like a pattern."""
-    return glob.has_magic(pattern) and any(glob.iglob(pattern, recursive=True))  # noqa: PTH207
+    with suppress(OSError, re.error):
+        return glob.has_magic(pattern) and any(glob.iglob(pattern, recursive=True))  # noqa: PTH207
+    return False
 
 
-def named(words: Iterable[str], what: str, form: str) -> dict[str, str]:
-    """Return names and values of words of a form such as ``ROLE=NAME``, each name once."""
-    found: dict[str, str] = {}
+def _split_first(word: str) -> tuple[str, str]:
+    """Return what is left and right of the first sign of equality."""
+    name, _, value = word.partition("=")
+    return name, value
+
+
+def named(
+    words: Iterable[str],
+    what: str,
+    *,
+    form: str,
+    split: Callable[[str], tuple[str, str]] = _split_first,
+) -> dict[str, str]:
+    """Return names and values of words of a ``form`` such as ``ROLE=NAME``, each name once.
+
+    >>> named(["rank=position", "user=uid"], "--column", form="ROLE=NAME")
+    {'rank': 'position', 'user': 'uid'}
+    """
+    values: dict[str, str] = {}
     for word in words:
-        name, _, value = (part.strip() for part in word.partition("="))
+        name, value = (part.strip() for part in split(word))
         if not name or not value:
             raise InputError(f"{what} must be given as {form}, got {word!r}")
-        if name in found:
+        if name in values:
             raise InputError(f"{what} must be given once by each name, got {name!r} twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values

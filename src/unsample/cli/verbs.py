@@ -32,8 +32,8 @@ class LazyGroup(click.Group):
         """Import a verb, or say which one may be meant."""
         if cmd_name in self.functions:
             module, _, name = self.functions[cmd_name].partition(":")
-            found: click.Command = getattr(importlib.import_module(module), name)
-            return found
+            command: click.Command = getattr(importlib.import_module(module), name)
+            return command
         if not ctx.resilient_parsing:  # a line that is being completed is nobody's call yet
             near = suggest(cmd_name, self.functions)
             ctx.fail(f"there is no verb {cmd_name!r}{f' ({near})' if near else ''}")

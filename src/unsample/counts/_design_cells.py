@@ -54,7 +54,8 @@ def refuse_joint(metric: Metric, *, positions: bool = False) -> None:
         raise MetricError(
             f"{several} the ranks of all of them among the same items, got ranks that were sampled "
             "one by one; ask for Recall, NDCG or Precision, give scored lists (user, item, score, "
-            "target), or rank with design='certified' or 'exact'"
+            "target), or rank with design='certified' or 'exact'; if each user should have one "
+            "target, drop duplicate rows and tell models apart"
         )
 
 

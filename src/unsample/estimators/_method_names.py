@@ -8,7 +8,7 @@ from dataclasses import fields
 from types import MappingProxyType
 
 from unsample._checks import check_choice
-from unsample.errors import MethodError
+from unsample.errors import InputError, MethodError
 from unsample.estimators._estimator import Estimator
 from unsample.estimators.maximum_likelihood import MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
@@ -32,8 +32,13 @@ def parse(method: str | Estimator) -> Estimator:
     """
     if isinstance(method, Estimator):
         return method
-    name, parameters = read_method(method, REGISTRY)
-    return REGISTRY[name](**_parameters(parameters, REGISTRY[name]))
+    name, given = read_method(method, REGISTRY)
+    parameters = _parameters(given, REGISTRY[name])
+    try:
+        return REGISTRY[name](**parameters)
+    except InputError as problem:
+        problem.args = (f"{name}: {problem}",)
+        raise
 
 
 def read_method(method: object, known: Iterable[str]) -> tuple[str, str]:

@@ -18,6 +18,8 @@ from unsample.likelihood import Certificate, LogDensity, Observed, Solution, Sta
 from unsample.sampling import mean_over
 
 _TINY = 1e-300
+#: More iterations than this take hours, and change no digit.
+MOST_ITERATIONS = 1_000_000
 #: A distribution is fitted under a standard normal prior of its parameters, as if there were this
 #: number of targets. So the prior changes no digit, but keeps parameters finite where all ranks
 #: are equal.
@@ -190,7 +192,14 @@ def _checked_steps(iterations: object, tol: object) -> int | str:
             "say iterations=converged, or leave tol out"
         )
     hint = "or 'converged'"
-    return check_integer("iterations", iterations, minimum=1, hint=hint, error=MethodError)
+    return check_integer(
+        "iterations",
+        iterations,
+        minimum=1,
+        maximum=MOST_ITERATIONS,
+        hint=hint,
+        error=MethodError,
+    )
 
 
 def em(

@@ -196,7 +196,7 @@ class Prior:
             said = getattr(problem, "strerror", None) or problem
             raise FileError(
                 f"cannot read the prior {str(path)!r}: {said}; give a file "
-                "that Prior.save wrote, or say 'shipped' or 'none' for prior"
+                "that Prior.save wrote, or pass prior='shipped' or prior='none'"
             ) from problem
         about = read_object(arrays, "about", name)
         if about.get("format") != _FORMAT:

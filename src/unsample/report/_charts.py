@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from unsample._checks import FloatArray
+from unsample._rules import printable
 from unsample.report._table import Cell, Ends, Number, Table
 
 #: The ends of a range that a row does not have.
@@ -190,4 +191,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         # No chart shows more digits.
         return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value
+    # Nothing in a name may turn the direction of writing.
+    return printable(value) if isinstance(value, str) else value

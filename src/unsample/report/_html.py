@@ -11,6 +11,7 @@ from typing import Any
 from unsample import __version__
 from unsample._checks import import_extra
 from unsample._files import PAGE_ENDINGS, check_ending, is_stream, write_atomically
+from unsample._rules import printable
 from unsample.report._charts import spec
 from unsample.report._view import view_of
 
@@ -22,9 +23,18 @@ def templates() -> Any:
         loader=jinja2.PackageLoader("unsample.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_spelt_out,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _spelt_out(value: Any) -> Any:
+    """Return a text in which a sign that turns the direction of writing, or ESC, is spelt out.
+
+    What is no plain text, as a number or a part of a page, stays as it is.
+    """
+    return printable(value) if type(value) is str else value
 
 
 def as_html(result: object) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from unsample import metrics as _metrics
-from unsample._checks import import_extra
+from unsample._checks import import_extra, warn
 from unsample._files import PLOT_ENDINGS, check_ending, write_atomically
+from unsample._rules import printable
 from unsample.errors import InputError
 from unsample.report._charts import Chart, IntervalChart, IntervalView, LineChart, LineView
 from unsample.report._view import view_of
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 _BLUE = "C0"
 _GREY = "#9aa5b1"
 _INK = "#1b1f24"
+#: Inches of a plot.
+_SIZE = (6.4, 4.0)
+#: What the time is called that each format would hold.
+_DATE = {"svg": "Date", "pdf": "CreationDate"}
 
 
 def plot(result: object, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
@@ -72,7 +78,7 @@ def write_plot(result: object, path: str | os.PathLike[str]) -> None:
     if isinstance(chart, LineChart) and len(chart.views) > 1:
         write_views(chart, target)
     else:
-        write_figure(plot(result), target)
+        write_figure(plot(result, ax=axes_to_write()), target)
 
 
 def write_views(chart: LineChart, path: str | os.PathLike[str]) -> None:
@@ -89,6 +95,13 @@ def write_views(chart: LineChart, path: str | os.PathLike[str]) -> None:
     _save(figure, Path(path))
 
 
+def axes_to_write() -> Axes:
+    """Return axes of a new figure; one that pyplot makes stays in memory until it is closed."""
+    module = import_extra("matplotlib.figure", extra="report", purpose="plotting")
+    axes: Axes = module.Figure(figsize=_SIZE, layout="constrained").subplots()
+    return axes
+
+
 def write_figure(axes: Axes, path: str | os.PathLike[str]) -> None:
     """Write the figure of axes as PNG, SVG or PDF, by the ending of the name."""
     target = Path(path)
@@ -97,8 +110,24 @@ def write_figure(axes: Axes, path: str | os.PathLike[str]) -> None:
 
 
 def _save(figure: Any, path: Path) -> None:
+    """Write a figure; the same figure gives the same bytes of an SVG or a PDF file."""
+    matplotlib = import_extra("matplotlib", extra="report", purpose="plotting")
     kind = path.suffix.lstrip(".").lower()
-    write_atomically(path, lambda file: figure.savefig(file, format=kind, bbox_inches="tight"))
+
+    def write(file: IO[bytes]) -> None:
+        # Else names of parts are drawn at random, and the time is written.
+        with matplotlib.rc_context({"svg.hashsalt": "unsample"}):
+            metadata = {_DATE[kind]: None} if kind in _DATE else {}
+            figure.savefig(file, format=kind, bbox_inches="tight", metadata=metadata)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        write_atomically(path, write)
+    if any("missing from" in str(each.message) for each in caught):
+        warn(
+            "the plot shows boxes in place of some letters of names, which its font does not have; "
+            "rename the models, or set a font that has them: matplotlib.rcParams['font.family']"
+        )
 
 
 def _chart(result: object) -> Chart:
@@ -116,13 +145,18 @@ def draw(chart: Chart, index: int = 0, *, ax: Axes | None = None) -> Axes:
     axes: Any = ax
     if ax is None:
         pyplot = import_extra("matplotlib.pyplot", extra="report", purpose="plotting")
-        axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+        axes = pyplot.subplots(figsize=_SIZE, layout="constrained")[1]
     if isinstance(chart, LineChart):
         _draw_lines(chart, chart.views[index], axes=axes)
     else:
         _draw_rows(chart, chart.views[index], axes=axes)
     drawn: Axes = axes
     return drawn
+
+
+def _label(name: str) -> str:
+    """Return a name as a plot shows it: a dollar sign in it is not mathematics."""
+    return printable(name).replace("$", r"\$")
 
 
 def _draw_lines(chart: LineChart, view: LineView, *, axes: Any) -> None:
@@ -141,7 +175,7 @@ def _draw_lines(chart: LineChart, view: LineView, *, axes: Any) -> None:
     if view.guide is not None:
         axes.axvline(view.guide.at, color="0.4", lw=0.8, ls=":", label=view.guide.label)
     for series in view.series:
-        axes.plot(view.x, series.y, label=series.name)
+        axes.plot(view.x, series.y, label=_label(series.name))
     axes.set(xscale="log", xlabel=chart.x_label, ylabel=view.y_label)
     axes.legend(frameon=False)
 
@@ -157,8 +191,7 @@ def _draw_rows(chart: IntervalChart, view: IntervalView, *, axes: Any) -> None:
         axes.plot(row.marks, heights, linestyle="none", marker="|", color=_INK, ms=9)
         marker = "o" if row.sure else "s"
         axes.plot(row.value, height, linestyle="none", marker=marker, color=colour)
-    # A dollar sign in a name is not mathematics.
-    labels_of_rows = [row.label.replace("$", r"\$") for row in view.rows]
+    labels_of_rows = [_label(row.label) for row in view.rows]
     axes.set_yticks(range(len(view.rows)), labels_of_rows)
     axes.set_ylim(len(view.rows) - 0.5, -0.5)
     if chart.zero:

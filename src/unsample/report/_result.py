@@ -18,7 +18,7 @@ from unsample._checks import check_choice, import_extra, warn
 from unsample._rules import import_whole
 from unsample.errors import BiasedMethodWarning, MissingExtraError, RefutedWarning, UnsampleWarning
 from unsample.report._html import write_html
-from unsample.report._plots import plot, write_figure
+from unsample.report._plots import axes_to_write, plot, write_figure
 from unsample.report._view import View
 from unsample.report._writers import as_latex, as_markdown, as_notebook, as_text
 
@@ -150,6 +150,8 @@ class Result(ABC):
         MissingExtraError
             If matplotlib is not installed.
         """
+        if ax is None and path is not None:
+            ax = axes_to_write()
         axes = plot(self, metric=metric, ax=ax)
         if path is not None:
             write_figure(axes, path)

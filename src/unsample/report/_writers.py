@@ -99,14 +99,17 @@ def as_notebook(result: object) -> str:
 
 
 def _paragraph(text: str) -> str:
-    return f"<p>{html.escape(text)}</p>" if text else ""
+    return f"<p>{_html_escaped(text)}</p>" if text else ""
+
+
+def _html_escaped(text: object) -> str:
+    """Return text that HTML shows as it is, with everything spelt out that turns its direction."""
+    return html.escape(printable(str(text)))
 
 
 def _html_table(table: Table) -> str:
     rows = [("th", table.columns), *(("td", row) for row in table.rows)]
-    cells = (
-        "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in row) for tag, row in rows
-    )
+    cells = ("".join(f"<{tag}>{_html_escaped(cell)}</{tag}>" for cell in row) for tag, row in rows)
     return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 

@@ -28,6 +28,8 @@ Excluded: TypeAlias = "scipy.sparse.sparray | scipy.sparse.spmatrix"
 
 #: Targets whose excluded items are counted at a time.
 _ROWS = 1 << 14
+#: Where other targets are left out, there is a row for each number up to the largest user.
+_MOST_USERS = 2**31 - 1
 #: No excluded pairs: their rows, and their items.
 _NOWHERE = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
@@ -74,6 +76,12 @@ class Candidates:
             )
         if len(user_ids) == 0:
             raise InputError("targets must hold at least one target, got none")
+        largest = _MOST_USERS if filtered else np.iinfo(np.int64).max // items - 1
+        if user_ids.max() > largest:
+            raise InputError(
+                f"users must be numbers of at most {largest:,}, got {int(user_ids.max()):,}; "
+                "number the users from 0: numpy.unique(users, return_inverse=True)"
+            )
         candidates = cls(user_ids, target_ids, items=items, exclude=matrix)
         if not filtered:
             return candidates
@@ -148,7 +156,7 @@ class Candidates:
     @property
     def relevant(self) -> int:
         """Return the largest number of targets of one user that are ranked in one list."""
-        return 1 if self.filtered else int(np.bincount(as_index(self.users)).max())
+        return 1 if self.filtered else int(np.unique(self.users, return_counts=True)[1].max())
 
     def refuse_repeated(self) -> None:
         pairs, count = np.unique(self.users * self.items + self.targets, return_counts=True)

@@ -30,6 +30,9 @@ from unsample.tables._layout import (
     Asked,
     Read,
 )
+from unsample.tables._plain_text import (
+    read_plain_text,
+)
 from unsample.tables._read import (
     read_counts,
     read_data_sets,
@@ -63,6 +66,7 @@ __all__ = [
     "read_full_ranks",
     "read_models",
     "read_pairs",
+    "read_plain_text",
     "read_targets",
     "sql",
     "sql_of_files",

@@ -30,7 +30,8 @@ def of_table(table: Columns, asked: Asked) -> ModelCounts:
         np.array(["" if _empty(each) else str(each) for each in table[name]], dtype=np.str_)
         for name in ("model", "other_model")
     )
-    cells, found = _cells(table), {}
+    cells = _cells(table)
+    found = {}
     pairs: dict[tuple[str, str], PairCounts] = {}
     for a, b in sorted({*zip(one[~cells].tolist(), other[~cells].tolist(), strict=True)}):
         rows = ~cells & (one == a) & (other == b)
@@ -40,7 +41,9 @@ def of_table(table: Columns, asked: Asked) -> ModelCounts:
         ]
         for side in sides if asked.filtered else ():
             side[:, 3:] = 1
-        pairs[a, b] = PairCounts.of_cells(sides[0], sides[1], table["count"][rows].astype(np.int64))
+        pairs[a, b] = PairCounts.of_cells(
+            sides[0], sides[1], count=table["count"][rows].astype(np.int64)
+        )
     for name in np.unique(one[cells]).tolist():
         rows = cells & (one == name)
         mine = {key: table[key][rows].astype(np.int64) for key in (*CELL, "count")}
@@ -49,7 +52,7 @@ def of_table(table: Columns, asked: Asked) -> ModelCounts:
         if clusters is not None:
             # A user's only target is a pair with itself, which the query leaves out.
             alone = {key: values[mine["relevant"] == 1] for key, values in mine.items()}
-            single = PairCounts.of_cells(pair_keys(alone), pair_keys(alone), alone["count"])
+            single = PairCounts.of_cells(pair_keys(alone), pair_keys(alone), count=alone["count"])
             clusters = PairCounts.merge([clusters, single])
         if asked.filtered:
             mine |= dict.fromkeys(("relevant", "position"), np.ones_like(mine["low"]))

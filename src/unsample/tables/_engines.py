@@ -16,8 +16,14 @@ import numpy as np
 
 from unsample._checks import import_extra
 from unsample._files import temporary_folder
+from unsample.errors import InputError
 from unsample.tables._layout import Columns, as_names
 from unsample.tables._sql import DIALECTS
+
+#: Kinds of numpy's types that an engine has a type for: not complex numbers, nor records.
+_TAKEN = frozenset("biufSUTOmM")
+#: Bytes of the largest real number that engines have.
+_LARGEST_REAL = 8
 
 
 class DuckDB:
@@ -48,8 +54,8 @@ class DuckDB:
 
     def ask(self, query: str) -> Columns:
         """Return the columns of a query's result."""
-        found = self.connection.execute(query).fetchnumpy()
-        return {name: with_nulls(each) for name, each in found.items()}
+        columns = self.connection.execute(query).fetchnumpy()
+        return {name: with_nulls(values) for name, values in columns.items()}
 
     def keep(self, query: str) -> str:
         """Store a query's result, and return its name."""
@@ -61,7 +67,7 @@ class DuckDB:
         """Let queries read a frame or arrays, and return their name."""
         name = f"frame_{next(self.number)}"
         if isinstance(rows, Mapping):
-            rows = {key: _as_engine_takes(values) for key, values in rows.items()}
+            rows = {column: _checked_values(column, values) for column, values in rows.items()}
         self.connection.register(name, rows)
         return name
 
@@ -73,8 +79,8 @@ class DuckDB:
 
     def kinds(self, rows: str) -> dict[str, str]:
         """Return what kind of values each column of some rows holds."""
-        found = self.connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()
-        return {str(name): kind_of(str(kind)) for name, kind, *_ in found}
+        described = self.connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()
+        return {str(name): kind_of(str(kind)) for name, kind, *_ in described}
 
 
 class Spark:
@@ -88,11 +94,11 @@ class Spark:
 
     def ask(self, query: str) -> Columns:
         """Return the columns of a query's result."""
-        found = self.session.sql(query, args=self.values)
-        rows = found.collect()
+        frame = self.session.sql(query, args=self.values)
+        rows = frame.collect()
         return {
             name: np.array([row[column] for row in rows], dtype=object)
-            for column, name in enumerate(found.columns)
+            for column, name in enumerate(frame.columns)
         }
 
     def keep(self, query: str) -> str:
@@ -104,6 +110,22 @@ class Spark:
         name = f"value_{len(self.values)}"
         self.values[name] = value
         return f":{name}"
+
+
+def _checked_values(column: str, values: Any) -> Any:
+    """Return the values of a column as DuckDB takes them; refuse types that it does not have."""
+    if values.dtype.kind not in _TAKEN:
+        raise InputError(
+            f"column {column!r} must hold numbers, names or dates, got values of type "
+            f"{values.dtype}; convert it, or leave it out"
+        )
+    try:
+        return _as_engine_takes(values)
+    except UnicodeDecodeError as problem:
+        raise InputError(
+            f"column {column!r} must hold UTF-8 text, got bytes that are not ({problem.reason}); "
+            "decode it first, such as numpy.char.decode(values, 'latin-1')"
+        ) from problem
 
 
 def _as_engine_takes(values: Any) -> Any:
@@ -119,10 +141,13 @@ def _as_engine_takes(values: Any) -> Any:
     if kind in "UT":
         return values.astype(object)
     if kind == "O":
-        is_text = {issubclass(each, str) for each in {*map(type, values.tolist())} - {type(None)}}
-        return as_names(values).astype(object) if len(is_text) > 1 else values
+        types = {*map(type, values.tolist())} - {type(None)}
+        has_text_and_others = len({issubclass(kind, str) for kind in types}) > 1
+        return as_names(values).astype(object) if has_text_and_others else values
     if kind == "M":
         return values.astype("datetime64[us]")
+    if kind == "f" and values.dtype.itemsize > _LARGEST_REAL:
+        return values.astype(np.float64)
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
 
 

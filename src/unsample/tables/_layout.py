@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -36,6 +37,8 @@ COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "negatives": (("user", "item"), ("target",)),
 }
 ROWS = ("ranks", "scores")
+#: The roles of the design of a row.
+DESIGN = ("sampled", "items")
 ROLES = tuple(dict.fromkeys(role for kind in COLUMNS.values() for each in kind for role in each))
 #: Roles whose columns hold names.
 NAMES = ("model", "run", "user", "item")
@@ -46,6 +49,8 @@ MODEL = "model"
 #: How a number is written; what matches is then read without guessing.
 NUMBER = r"\s*[+-]?(([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF](inity)?)\s*"
 _FLAGS = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
+#: A number with a comma: 1,234 or 0,5.
+_WITH_COMMA = re.compile(r"[+-]?[0-9]+(,[0-9]+)+([.][0-9]*)?")
 _FILL = "fill in or drop such rows"
 
 
@@ -100,6 +105,8 @@ class Asked:
     kind: str | None = None
     #: A column whose values are data sets, which are read one by one.
     across: str | None = None
+    #: More models than this are refused before their pairs are counted.
+    most_models: int | None = None
 
     def __post_init__(self) -> None:
         if {"items", "sampled"} <= self.given.keys():
@@ -151,42 +158,33 @@ class Layout:
         return role in NAMES and (role, self.rows) != ("item", "negatives")
 
 
-def find_layout(present: Collection[str], source: str, asked: Asked, hint: str = "") -> Layout:
-    """Choose the columns of ``source`` by their names, and those that are asked for."""
-    named, rows = asked.read.columns or {}, asked.kind
-    if asked.read.rows:
-        rows = asked.read.rows
+def find_layout(present: Collection[str], source: str, *, asked: Asked, hint: str = "") -> Layout:
+    """Choose the columns of ``source`` by their names, and those that are asked for.
 
-    def refuse(column: str) -> NoReturn:
-        near = hint or suggest(column, map(str, present))
-        if not near and column in ROLES:
-            near = f"if one of them is meant, name it: columns={{{column!r}: ...}} (--column)"
-        listed = ", ".join(map(str, present)) or "none"
-        text = f"{source} has no column {column!r}; its columns are: {listed}"
-        raise InputError(f"{text}; {near}" if near else text)
+    ``hint`` is the likely reason why a column is missing.
 
+    >>> find_layout(["rank", "user", "note"], "t.csv", asked=Asked(items=50, sampled=9)).columns
+    {'rank': 'rank', 'user': 'user'}
+    """
+    named = asked.read.columns or {}
+    rows = asked.read.rows or asked.kind
+    refuse = partial(_refuse_missing, present=present, source=source, hint=hint)
     if rows is None:
-        telling = {kind: COLUMNS[kind][0][0] for kind in ROWS}
-        columns = {kind: named.get(role, role) for kind, role in telling.items()}
-        found = [kind for kind, column in columns.items() if column in present]
-        if len(found) > 1:
-            raise InputError(
-                f"{source} has columns {' and '.join(repr(columns[kind]) for kind in found)}, which"
-                f" clash; say which to read: {' or '.join(f'rows={kind!r}' for kind in found)}"
-            )
-        meant = [column for kind, column in columns.items() if column != telling[kind]]
-        rows = found[0] if found else refuse([*meant, "rank"][0])
+        rows = _rows_by_column(present, source, named=named, refuse=refuse)
     for column, instead in _WEIGHING.items():
         if asked.kind is None and column in present and column not in named.values():
             raise InputError(
                 f"{source} must have a row for each target, got a column {column!r}; {instead}"
             )
     needed, optional = COLUMNS[rows]
-    optional += ("run",) if asked.runs else ()
+    if asked.runs:
+        optional = (*optional, "run")
+    roles = (*needed, *optional)
     for role in named:
-        check_choice("columns", role, (*needed, *optional))
-    chosen = {role: named.get(role, role) for role in (*needed, *optional)}
-    chosen |= {"model": asked.by} if asked.by else {}
+        check_choice("columns", role, roles)
+    chosen = {role: named.get(role, role) for role in roles}
+    if asked.by:
+        chosen["model"] = asked.by
     for role, column in chosen.items():
         if column not in present and role in (*needed, *named, "model"):
             refuse(column)
@@ -199,39 +197,128 @@ def find_layout(present: Collection[str], source: str, asked: Asked, hint: str =
             raise DesignError(
                 f"{name} must be given: pass {name}, or add a column {name!r} to {source}"
             )
-    return Layout(rows, there, asked)
+    return Layout(rows, there, asked=asked)
+
+
+def _rows_by_column(
+    present: Collection[str],
+    source: str,
+    *,
+    named: Mapping[str, str],
+    refuse: Callable[[str], NoReturn],
+) -> str:
+    """Return what a row holds: ranks or scores, whichever column there is."""
+    telling = {kind: COLUMNS[kind][0][0] for kind in ROWS}
+    columns = {kind: named.get(role, role) for kind, role in telling.items()}
+    possible = [kind for kind, column in columns.items() if column in present]
+    if len(possible) > 1:
+        listed = " and ".join(repr(columns[kind]) for kind in possible)
+        choices = " or ".join(f"rows={kind!r}" for kind in possible)
+        raise InputError(
+            f"{source} has columns {listed}, which clash; say which to read: {choices}"
+        )
+    if possible:
+        return possible[0]
+    renamed = [column for kind, column in columns.items() if column != telling[kind]]
+    return refuse([*renamed, "rank"][0])
+
+
+def _refuse_missing(column: str, *, present: Collection[str], source: str, hint: str) -> NoReturn:
+    """Refuse a table without a column, and say which one may be meant."""
+    names = [str(name) for name in present]
+    same = [name for name in names if name.casefold().strip() == column.casefold()]
+    advice = hint
+    if not advice and same and column in ROLES:
+        advice = (
+            f"to read {same[0]!r}, pass columns={{{column!r}: {same[0]!r}}} "
+            f"(--column {column}={same[0]})"
+        )
+    if not advice:
+        advice = suggest(column, names)
+    if not advice and column in ROLES:
+        advice = f"if one of them is meant, name it: columns={{{column!r}: ...}} (--column)"
+    text = f"{source} has no column {column!r}; its columns are: {', '.join(names) or 'none'}"
+    raise InputError(f"{text}; {advice}" if advice else text)
 
 
 # -- values --------------------------------------------------------------------------------------
 
+#: Finds the line of the first row with these cells, such as ``line 5``; empty where none is known.
+FindLine: TypeAlias = Callable[[Mapping[str, Any]], str]
 
-def checked(raw: Columns, times: IntArray, layout: Layout, source: str) -> Columns:
+
+def no_line(_: Mapping[str, Any]) -> str:
+    """Return no line: rows of frames and of Parquet files are not lines."""
+    return ""
+
+
+def checked(
+    raw: Columns,
+    times: IntArray,
+    *,
+    layout: Layout,
+    source: str,
+    find_line: FindLine = no_line,
+) -> Columns:
     """Return numbers as floats and names as text, and refuse a bad value.
 
     ``raw`` are the distinct rows of a table as any engine gives them, numbers or text. Text counts
     as a number only if it is written as one. ``times`` is how often each row occurs.
+
+    >>> rows = {"rank": np.array(["1", "7"], dtype=object)}
+    >>> layout = Layout("ranks", {"rank": "rank"}, asked=Asked(items=50, sampled=9))
+    >>> checked(rows, np.array([5, 2]), layout=layout, source="t.csv")
+    {'rank': array([1., 7.])}
     """
     columns: Columns = {
         role: as_names(values) if layout.is_name(role) else _numbers(role, values)
         for role, values in raw.items()
     }
     rules = _rules(layout, columns)
+    named = _Rule("a name in every row", hint=_FILL)
     # The limits of ranks depend on the design.
-    for role in sorted(columns, key=lambda role: role not in ("sampled", "items")):
-        values, rule = columns[role], rules.get(role, _Rule("a name in every row", hint=_FILL))
-        with np.errstate(invalid="ignore"):
-            if values.dtype.kind == "U":
-                good = values != ""
-            else:
-                good = (values >= rule.low) & (values <= rule.high)
-                good &= (values % 1 == 0) | (not rule.whole)
-        if not good.all():
-            bad = np.flatnonzero(~good)
-            shown = min((str(raw[role][row]), row) for row in bad.tolist())[1]
-            same = [row for row in bad.tolist() if str(raw[role][row]) == str(raw[role][shown])]
-            often = int(times[same].sum())
-            raise _complaint(rule, role, layout, raw[role][shown], source, often)
+    for role in sorted(columns, key=lambda role: role not in DESIGN):
+        rule = rules.get(role, named)
+        bad = np.flatnonzero(~rule.holds(columns[role]))
+        if len(bad):
+            raise _complaint(
+                rule,
+                role,
+                layout=layout,
+                rows=_BadRows.of(raw, bad, role=role, layout=layout, times=times),
+                source=source,
+                find_line=find_line,
+            )
     return columns
+
+
+class _BadRows(NamedTuple):
+    """The value that is shown of those that break a rule, and how many rows break it."""
+
+    value: Any
+    #: Rows with this value, and rows with another bad value.
+    same: int
+    others: int
+    #: The cells by which a row with this value is found.
+    cells: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        raw: Columns,
+        bad: npt.NDArray[np.intp],
+        *,
+        role: str,
+        layout: Layout,
+        times: IntArray,
+    ) -> _BadRows:
+        """Choose the value that comes first in the alphabet: engines have no order of rows."""
+        shown = min((str(raw[role][row]), row) for row in bad.tolist())[1]
+        is_same = [str(raw[role][row]) == str(raw[role][shown]) for row in bad.tolist()]
+        same = int(times[bad[is_same]].sum())
+        telling = (role, *DESIGN) if role == "rank" else (role,)
+        cells = {layout.columns[name]: raw[name][shown] for name in telling if name in raw}
+        return cls(raw[role][shown], same, others=int(times[bad].sum()) - same, cells=cells)
 
 
 class _Rule(NamedTuple):
@@ -244,45 +331,91 @@ class _Rule(NamedTuple):
     high: Any = np.inf
     whole: bool = True
 
+    def holds(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return which values keep the rule."""
+        if values.dtype.kind == "U":
+            return np.asarray(values != "")
+        with np.errstate(invalid="ignore"):
+            inside = (values >= self.low) & (values <= self.high)
+            is_whole = values % 1 == 0
+        return np.asarray(inside & is_whole if self.whole else inside)
+
 
 def _rules(layout: Layout, columns: Columns) -> dict[str, _Rule]:
     """Return what the columns must hold; limits may depend on other columns."""
-    given, largest = layout.asked.given, LARGEST_CATALOGUE
-    sampled: Any = given.get("sampled", columns.get("sampled", largest))
-    largest_rank = f"{sampled + 1} (sampled + 1)" if "sampled" in given else "sampled + 1"
-    diverged = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
-    numbered = "items are numbered from 0; subtract 1 if yours start at 1"
-    grades = "drop rows of 0; grades count in full rankings (use unsample.exact)"
-    last = given.get("items", largest) - 1
+    sizes = layout.asked.given
+    largest = LARGEST_CATALOGUE
+    sampled: Any = sizes.get("sampled", columns.get("sampled", largest))
+    largest_rank = f"{sampled + 1} (sampled + 1)" if "sampled" in sizes else "sampled + 1"
     rules = {
         "target": _Rule("true or false (or 1 and 0)", low=0, high=1),
-        "score": _Rule("numbers", ScoreError, diverged, whole=False),
-        "rank": _Rule(f"whole numbers from 1 to {largest_rank}", RankError, "", 1, sampled + 1),
-        "relevance": _Rule("1 where ranks are sampled", InputError, grades, 1, 1),
+        "score": _Rule(
+            "numbers",
+            ScoreError,
+            hint="a model that diverged gives such scores, and -inf may stand for an item to avoid",
+            whole=False,
+        ),
+        "rank": _Rule(
+            f"whole numbers from 1 to {largest_rank}", RankError, low=1, high=sampled + 1
+        ),
+        "relevance": _Rule(
+            "1 where ranks are sampled",
+            hint="drop rows of 0; grades count in full rankings (use unsample.exact)",
+            low=1,
+            high=1,
+        ),
     }
     if layout.rows == "full ranks":
-        rules["relevance"] = _Rule("numbers of at least 0", InputError, "", 0, 1e100, whole=False)
+        rules["relevance"] = _Rule("numbers of at least 0", low=0, high=1e100, whole=False)
     if layout.rows == "negatives":
-        text = f"item numbers from 0 to {last} (items - 1)"
-        rules["item"] = _Rule(text, InputError, numbered, 0, last)
+        last = sizes.get("items", largest) - 1
+        rules["item"] = _Rule(
+            f"item numbers from 0 to {last} (items - 1)",
+            hint="items are numbered from 0; subtract 1 if yours start at 1",
+            low=0,
+            high=last,
+        )
     for name, low in (("items", 2), ("sampled", 1)):
-        rules[name] = _Rule(f"whole numbers from {low} to {largest}", DesignError, "", low, largest)
-        if name in given:
-            text = f"{given[name]}, the number given as {name}"
-            rules[name] = _Rule(text, DesignError, "give one of them", given[name], given[name])
+        rules[name] = _Rule(
+            f"whole numbers from {low} to {largest}", DesignError, low=low, high=largest
+        )
+        if name in sizes:
+            rules[name] = _Rule(
+                f"{sizes[name]}, the number given as {name}",
+                DesignError,
+                hint="give one of them",
+                low=sizes[name],
+                high=sizes[name],
+            )
     return rules
 
 
 def _complaint(
-    rule: _Rule, role: str, layout: Layout, value: Any, source: str, often: int
+    rule: _Rule,
+    role: str,
+    *,
+    layout: Layout,
+    rows: _BadRows,
+    source: str,
+    find_line: FindLine,
 ) -> InputError:
     """Return the error about a value: a word instead of a number, or a wrong number."""
-    text, error, hint = rule[:3]
+    text = rule.text
+    error = rule.error
+    hint = rule.hint
+    value = rows.value
     if not layout.is_name(role) and isinstance(value, str | bool | np.bool_):
-        if re.fullmatch(rf"{NUMBER}|(?i:nan)|\s*", str(value)):
-            value = None if str(value).strip().lower() in ("nan", "") else float(value)
+        word = str(value).strip()
+        if re.fullmatch(rf"{NUMBER}|(?i:nan)|", word):
+            value = None if word.lower() in ("nan", "") else float(word)
+        elif _WITH_COMMA.fullmatch(word):
+            text = "numbers"
+            error = FileError
+            hint = "write no commas in numbers: 1234 for 1,234, and 0.5 for 0,5"
         elif role not in ("target", "score"):
-            text, error, hint = "numbers", FileError, "correct or drop such rows"
+            text = "numbers"
+            error = FileError
+            hint = "correct or drop such rows"
     plain = value.item() if hasattr(value, "item") else value
     if role == "rank" and isinstance(plain, int | float) and error is RankError:
         hint = rank_hint(plain)
@@ -290,13 +423,21 @@ def _complaint(
         plain = int(plain)
     missing = plain is None or plain == "" or plain != plain  # noqa: PLR0124 - NaN
     got = "no value" if missing else repr(plain)
-    return error(
-        f"column {layout.columns[role]!r} of {source} must hold {text}, got {got} in {often:,} "
-        f"row{'s' if often > 1 else ''}" + (f"; {hint}" if hint else "")
-    )
+    if missing and not hint:
+        hint = _FILL
+    said = f"got {got} in {rows.same:,} row{'s' if rows.same > 1 else ''}"
+    line = find_line(rows.cells)
+    if line:
+        said += f" ({'first in ' if rows.same > 1 else ''}{line})"
+    if rows.others:
+        also = "others like it" if not missing else "bad values"
+        said += f" and {also} in {rows.others:,} more"
+    advice = f"; {hint}" if hint else ""
+    return error(f"column {layout.columns[role]!r} of {source} must hold {text}, {said}{advice}")
 
 
 def _numbers(role: str, values: npt.NDArray[Any]) -> FloatArray:
+    """Return the numbers of a column; NaN where a cell holds none."""
     if values.dtype.kind in "iuf" or (values.dtype.kind == "b" and role == "target"):
         return values.astype(np.float64)
     return np.array([_number(role, cell) for cell in values.tolist()], dtype=np.float64)

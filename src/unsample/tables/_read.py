@@ -14,8 +14,9 @@ from unsample._files import find_files
 from unsample.counts import ItemCounts, ModelCounts, Targets, check_agrees, numbered
 from unsample.errors import DesignError, InputError
 from unsample.tables._counted_tables import is_complete, of_table
-from unsample.tables._keys import check_keys, is_key
+from unsample.tables._keys import check_keys, is_key, warn_of_repeats
 from unsample.tables._layout import (
+    DESIGN,
     MODEL,
     ROLES,
     RUN_OF,
@@ -27,8 +28,9 @@ from unsample.tables._layout import (
     checked,
     find_layout,
 )
+from unsample.tables._lines import find_lines
 from unsample.tables._sources import SOURCE_MODEL, OpenedTable, opened
-from unsample.tables._sql import COUNTS, DESIGN, Query, printed
+from unsample.tables._sql import COUNTS, Query, printed
 from unsample.tables._target_rows import counts_of, targets_of
 from unsample.tables._text import DELIMITERS, as_text
 
@@ -74,8 +76,8 @@ def read_models(sources: Mapping[str, Any], asked: Asked) -> ModelCounts | dict[
         if not reading.query.users:
             targets = reading.targets()
             return {name: targets[name] for name in sources}
-        found = reading.counts(pair=True)
-        return ModelCounts({name: found[name] for name in sources}, found.between)
+        counts = reading.counts(pair=True)
+        return ModelCounts({name: counts[name] for name in sources}, counts.between)
 
 
 def read_data_sets(source: Any, asked: Asked, *, across: str) -> dict[str, ModelCounts]:
@@ -87,14 +89,15 @@ def read_data_sets(source: Any, asked: Asked, *, across: str) -> dict[str, Model
         named = {role: name for role, name in (asked.read.columns or {}).items() if role != "run"}
         read = replace(asked.read, columns=named)
         whole = _Reading.of(table, replace(asked, by=across, runs=False, read=read))
-        layout = find_layout(list(table.kinds), table.name, asked, table.hint)
-        check_keys(table, layout)
-        column, found = whole.query.value("model"), {}
+        check_keys(table, _layout_of(table, asked))
+        column = whole.query.value("model")
+        data_sets: dict[str, ModelCounts] = {}
         for name in np.unique(whole.rows["model"]).tolist():
             same = f"{column} = {table.engine.bind(name)}"
             some = f"(SELECT * FROM {table.rows} WHERE {same}) AS t"
-            found[name] = _Reading.of(replace(table, rows=some), asked).counts(pair=True)
-        return found
+            part = replace(table, rows=some)
+            data_sets[name] = _Reading.of(part, asked).counts(pair=True)
+        return data_sets
 
 
 def read_targets(source: Any, asked: Asked) -> Targets:
@@ -113,8 +116,14 @@ def read_full_ranks(source: Any, *, items: Any = None) -> Targets:
         rows = _Reading.of(table, asked).single()
     sizes: Any = asked.given.get("items", rows.get("items"))
     sizes = np.broadcast_to(sizes, len(rows["rank"])).astype(np.int64)
-    users, grades = rows.get("user"), rows.get("relevance")
-    return Targets(rows["rank"].astype(np.int64), sizes, sizes - 1, users, False, relevance=grades)
+    return Targets(
+        rows["rank"].astype(np.int64),
+        sizes,
+        sampled=sizes - 1,
+        users=rows.get("user"),
+        replacement=False,
+        relevance=rows.get("relevance"),
+    )
 
 
 def read_pairs(source: Any, *, items: int, columns: Mapping[str, str] | None = None) -> Columns:
@@ -132,11 +141,13 @@ def sql_of_files(source: str, asked: Asked, *, pair: bool, dialect: str) -> str:
     """
     with _opened({"": source}, asked) as table:
         present = list(table.kinds)
-        check_keys(table, find_layout(present, table.name, asked, table.hint))
+        check_keys(table, _layout_of(table, asked))
         # DuckDB reads the files itself; other engines have a table of this name.
-        name, text = source, dialect == "duckdb" and table.format in DELIMITERS
+        name = source
+        text = False
         if dialect == "duckdb":
             name = _read_by_duckdb(source, table)
+            text = table.format in DELIMITERS
     return printed(asked, present, pair=pair, dialect=dialect, table=name, text=text)
 
 
@@ -180,9 +191,9 @@ def _counted_before(table: OpenedTable, asked: Asked) -> ModelCounts | None:
     The arguments must agree with the counts.
     """
     if table.saved is not None:
-        found = ModelCounts.from_arrays(table.saved, table.name)
+        models = ModelCounts.from_arrays(table.saved, table.name)
     elif {*COUNTS} <= {*table.kinds}:
-        found = _of_query(table, asked)
+        models = _of_query(table, asked)
     else:
         return None
     for name, value in (("columns", asked.read.columns), ("rows", asked.read.rows)):
@@ -191,19 +202,19 @@ def _counted_before(table: OpenedTable, asked: Asked) -> ModelCounts | None:
                 f"{name} must be left out with {table.name}, which holds counts and no rows, got "
                 f"{value!r}"
             )
-    if asked.by and list(found) == [""]:
+    if asked.by and list(models) == [""]:
         raise InputError(
             f"{table.name} must hold the counts of several models to be grouped by "
             f"{asked.by!r}, got those of one without a name; count the rows by that column"
         )
-    for name, counts in found.items():
+    for name, counts in models.items():
         check_agrees(
             f"the counts of {name} in {table.name}" if name else f"the counts in {table.name}",
             counts,
             negatives=asked.negatives,
             **asked.given,
         )
-    return found
+    return models
 
 
 def _of_query(table: OpenedTable, asked: Asked) -> ModelCounts:
@@ -212,21 +223,38 @@ def _of_query(table: OpenedTable, asked: Asked) -> ModelCounts:
     The table does not say whether an item may be sampled twice, or whether targets share items.
     """
     of_counts = replace(asked, by=None, across=None, runs=False, kind="counts")
-    check_keys(table, Layout("counts", {"model": MODEL}, of_counts))
+    check_keys(table, Layout("counts", {"model": MODEL}, asked=of_counts))
     names = ", ".join(map(table.engine.dialect.name, COUNTS))
-    found = of_table(table.engine.ask(f"SELECT {names} FROM {table.rows}"), asked)
-    return _with_items(found, asked, {})
+    counted = table.engine.ask(f"SELECT {names} FROM {table.rows}")
+    return _with_items(of_table(counted, asked), asked, items={})
 
 
-def _with_items(found: ModelCounts, asked: Asked, items: Mapping[str, ItemCounts]) -> ModelCounts:
+def _with_items(
+    counts: ModelCounts, asked: Asked, *, items: Mapping[str, ItemCounts]
+) -> ModelCounts:
     """Return counts with the items that their targets share, where targets share items."""
     if not asked.negatives.shared:
-        return found
+        return counts
     models = {
         name: replace(each, shared=items.get(name) or _without_outcomes(each.sampled))
-        for name, each in found.items()
+        for name, each in counts.items()
     }
-    return ModelCounts(models, found.between)
+    return ModelCounts(models, counts.between)
+
+
+def _layout_of(table: OpenedTable, asked: Asked) -> Layout:
+    """Return which column of a table has which role; every part of the table must have it."""
+    layout = find_layout(list(table.kinds), table.name, asked=asked, hint=table.hint)
+    for column in layout.columns.values():
+        with_it = [part for part, columns in table.parts.items() if column in columns]
+        without = [part for part in table.parts if part not in with_it]
+        if with_it and without:
+            more = f" (as {len(without) - 1:,} more)" if len(without) > 1 else ""
+            raise InputError(
+                f"{without[0]} has no column {column!r}{more}, and {with_it[0]} has it; add the "
+                "column, or leave it out of all of them"
+            )
+    return layout
 
 
 def _without_outcomes(sampled: Any) -> ItemCounts:
@@ -246,17 +274,23 @@ class _Reading:
     @classmethod
     def of(cls, table: OpenedTable, asked: Asked) -> _Reading:
         """Check the distinct rows of a table."""
-        layout = find_layout(list(table.kinds), table.name, asked, table.hint)
+        layout = _layout_of(table, asked)
         kinds = {role: table.kinds[column] for role, column in layout.columns.items()}
-        query = Query(layout, kinds, table.engine.dialect, table.rows)
+        query = Query(layout, kinds, dialect=table.engine.dialect, table=table.rows)
         raw = table.engine.ask(query.distinct())
         times = raw.pop("times").astype(np.int64)
         if not len(times):
             raise InputError(f"{table.name} has no rows")
-        found = checked(raw, times, layout, table.name)
+
+        def find_line(cells: Mapping[str, Any]) -> str:
+            return next(iter(find_lines(table.texts, cells)), "")
+
+        columns = checked(raw, times, layout=layout, source=table.name, find_line=find_line)
+        _check_number(columns, asked)
         if asked.across is None:  # else the whole table was checked
             check_keys(table, layout)
-        return cls(table, layout, query, _by_run({**found, "times": times}))
+        rows = _by_run({**columns, "times": times})
+        return cls(table, layout, query=query, rows=rows)
 
     @property
     def asked(self) -> Asked:
@@ -265,53 +299,57 @@ class _Reading:
 
     def single(self) -> Columns:
         """Return the rows one by one."""
-        found = self.table.engine.ask(self.query.plain())
+        columns = self.table.engine.ask(self.query.plain())
         return _by_run(
             {
                 role: as_names(each) if self.layout.is_name(role) else each.astype(np.float64)
-                for role, each in found.items()
+                for role, each in columns.items()
             }
         )
 
     def targets(self) -> dict[str, Targets]:
         """Return the targets of each model, one by one."""
         rows = self._compared() if self.layout.scored else self.single()
-        found = targets_of(rows, self.layout)
+        targets = targets_of(rows, self.layout)
         if not self.asked.negatives.shared:
-            return found
+            return targets
         return {
             name: replace(each, shared=_without_outcomes(each.sampled))
-            for name, each in found.items()
+            for name, each in targets.items()
         }
 
     def counts(self, *, pair: bool) -> ModelCounts:
         """Return the counts, by the quickest query that gives them; pairs if asked for."""
         items: dict[str, ItemCounts] = {}
         if not self.query.users:
-            found = ModelCounts(counts_of(self.rows, self.asked), {})
+            counts = ModelCounts(counts_of(self.rows, self.asked), {})
+            return _with_items(counts, self.asked, items=items)
+        self._prepare()
+        table = self._counted(pair)
+        if table is None:
+            counts = ModelCounts.of_targets(self.targets(), pair=pair)
         else:
-            self._prepare()
-            table = self._counted(pair)
-            if table is None:
-                found = ModelCounts.of_targets(self.targets(), pair=pair)
-            else:
-                found = of_table(table, self.asked)
-                shared = self.asked.negatives.shared and "item" in self.layout
-                items = self._items() if shared else {}
-        return _with_items(found, self.asked, items)
+            counts = of_table(table, self.asked)
+            if self.asked.negatives.shared and "item" in self.layout:
+                items = self._items()
+        if any(each.several for each in counts.values()):
+            warn_of_repeats(self.table, self.layout)
+        return _with_items(counts, self.asked, items=items)
 
     def _counted(self, pair: bool) -> Columns | None:
         """Return the table of counts; None if the targets are needed one by one."""
-        asked, forms = self.asked, list[list[str] | None]([None])
+        asked = self.asked
         # Positions among all items follow from single ranks, and so do positions in lists.
         all_others = asked.given.get("items", 0) - 1
         full = not asked.negatives.replacement and asked.given.get("sampled") == all_others
         if full or (self.layout.scored and asked.filtered):
             return None
+        #: The names of models that are counted side by side; None for a row of each target.
+        forms: list[list[str] | None] = [None]
         if not self.layout.scored and {*DESIGN} <= asked.given.keys():
             models = np.unique(self.rows["model"]).tolist() if "model" in self.rows else [""]
             if len(models) <= _MAX_COLUMNS:
-                forms = [[self.table.engine.bind(name) for name in models], None]
+                forms.insert(0, [self.table.engine.bind(name) for name in models])
         for side_by_side in forms:
             table = self.table.engine.ask(self.query.counts(pair=pair, models=side_by_side))
             if is_complete(table):
@@ -324,7 +362,8 @@ class _Reading:
         """Store how scored targets compare, and refuse users without a target or other items."""
         if not self.layout.scored or self.query.stored:
             return
-        engine, name, sampled = self.table.engine, self.table.name, self.asked.given.get("sampled")
+        engine = self.table.engine
+        name = self.table.name
         parts = self.query.targets()
         without_target = "SELECT who FROM given GROUP BY model, who HAVING MAX(target) = 0 LIMIT 1"
         for who in engine.ask(self.query.text(without_target, parts))["who"]:
@@ -334,10 +373,13 @@ class _Reading:
             )
         stored = engine.keep(self.query.text("SELECT * FROM targets", parts))
         self.query = replace(self.query, stored=stored)
-        wrong = f"sampled < 1 OR sampled <> {'sampled' if sampled is None else sampled}"
-        wrong = f"SELECT who, sampled FROM {stored} WHERE {wrong} ORDER BY model, who LIMIT 1"
-        found = engine.ask(wrong)
-        for who, others in zip(found["who"], found["sampled"], strict=True):
+        # Without an argument no number of sampled items is wrong but none at all.
+        sampled = self.asked.given.get("sampled", "sampled")
+        is_wrong = f"sampled < 1 OR sampled <> {sampled}"
+        wrong = engine.ask(
+            f"SELECT who, sampled FROM {stored} WHERE {is_wrong} ORDER BY model, who LIMIT 1"
+        )
+        for who, others in zip(wrong["who"], wrong["sampled"], strict=True):
             user = f"user {str(who)!r}"
             raise DesignError(
                 f"sampled is {sampled} by argument, but {user} of {name} has {others} rows besides "
@@ -359,20 +401,34 @@ class _Reading:
 
     def _items(self) -> dict[str, ItemCounts]:
         """Return which items beat targets at which ranks, where all targets share them."""
-        rows, found = self.table.engine.ask(self.query.outcomes()), {}
+        rows = self.table.engine.ask(self.query.outcomes())
+        items: dict[str, ItemCounts] = {}
         for name in np.unique(rows["model"].astype(np.str_)).tolist():
             mine = {key: values[rows["model"] == name] for key, values in rows.items()}
             item, index = np.unique(mine.pop("item").astype(np.str_), return_inverse=True)
+            index = index.reshape(-1)
             whole = {key: mine[key].astype(np.int64) for key in mine if key != "model"}
-            whole |= {"rank": whole.pop("low"), "count": whole.pop("beaten")}
-            faced = np.bincount(index.reshape(-1), whole.pop("faced"))
-            if (faced == faced[0]).all() and (whole.pop("sampled") == len(item)).all():
+            whole["rank"] = whole.pop("low")
+            whole["count"] = whole.pop("beaten")
+            faced = np.bincount(index, whole.pop("faced"))
+            shared_by_all = (faced == faced[0]).all()
+            if shared_by_all and (whole.pop("sampled") == len(item)).all():
                 beaten = whole["count"] > 0
                 kept = {key: values[beaten] for key, values in whole.items()}
-                found[name] = ItemCounts(
-                    len(item), numbered(item)[index.reshape(-1)][beaten], **kept
-                )
-        return found
+                items[name] = ItemCounts(len(item), numbered(item)[index][beaten], **kept)
+        return items
+
+
+def _check_number(columns: Columns, asked: Asked) -> None:
+    """Refuse more models than may be compared, before all pairs of them are counted."""
+    if asked.most_models is None or "model" not in columns:
+        return
+    models = len(np.unique(columns["model"]))
+    if models > asked.most_models:
+        raise InputError(
+            f"models must be at least two and at most {asked.most_models}, got {models}; take the "
+            "rows of fewer"
+        )
 
 
 def _by_run(rows: Columns) -> Columns:

@@ -24,10 +24,18 @@ from unsample.counts import (
 )
 from unsample.errors import InputError
 from unsample.tables import _sql_templates as templates
-from unsample.tables._layout import COLUMNS, NUMBER, RUN_OF, Asked, Layout, Read, find_layout
+from unsample.tables._layout import (
+    COLUMNS,
+    DESIGN,
+    NUMBER,
+    RUN_OF,
+    Asked,
+    Layout,
+    Read,
+    find_layout,
+)
 
 #: The columns of a table of counts: cells, and pairs of cells where ``bin`` is not null.
-DESIGN = ("sampled", "items")
 CELL = (*DESIGN, "low", "high", "relevant", "position", "smallest", "largest")
 _OF_PAIRS = ("bin", "other_model", *(f"other_{key}" for key in PAIR_KEYS))
 COUNTS = ("model", *CELL, "count", *_OF_PAIRS)
@@ -126,23 +134,27 @@ class Query:
 
     def raw(self, role: str) -> str:
         """Return a value to be checked: as it is, or one for all good values where many differ."""
-        d, kind = self.dialect, self.kinds[role]
-        column = d.name(self.layout.columns[role])
-        name = self.layout.is_name(role)
+        dialect = self.dialect
+        kind = self.kinds[role]
+        column = dialect.name(self.layout.columns[role])
+        is_name = self.layout.is_name(role)
         if role in ("model", "run"):
             # There are few names, and they must be as in the query that counts.
             text = self.value(role)
-            empty = d.nan.format(column)
+            empty = dialect.nan.format(column)
             return f"CASE WHEN {empty} THEN NULL ELSE {text} END" if kind == "real" else text
-        if role != "score" and not name:
+        if role != "score" and not is_name:
             return column
-        bad, is_text = f"{column} IS NULL", kind == "text"
-        if is_text and role == "score":
-            bad += f" OR NOT {d.matches.format(column, NUMBER)}"
-        elif kind in ("text", "real"):
-            bad += f" OR {column} = ''" if is_text else f" OR {d.nan.format(column)}"
-        shown, good = (column, "'1'") if is_text else ("NULL", "1")
-        return f"CASE WHEN {bad} THEN {shown} ELSE {good} END"
+        bad = f"{column} IS NULL"
+        if kind == "text" and role == "score":
+            bad += f" OR NOT {dialect.matches.format(column, NUMBER)}"
+        elif kind == "text":
+            bad += f" OR {column} = ''"
+        elif kind == "real":
+            bad += f" OR {dialect.nan.format(column)}"
+        if kind == "text":
+            return f"CASE WHEN {bad} THEN {column} ELSE '1' END"
+        return f"CASE WHEN {bad} THEN NULL ELSE 1 END"
 
     def distinct(self) -> str:
         """Return the query for the distinct rows, as they are, and how many there are of each."""
@@ -151,7 +163,8 @@ class Query:
 
     def value(self, role: str) -> str:
         """Return a number or a name that was checked."""
-        kind, column = self.kinds[role], self.dialect.name(self.layout.columns[role])
+        kind = self.kinds[role]
+        column = self.dialect.name(self.layout.columns[role])
         text = self._as(column, "text")
         if self.layout.is_name(role):
             if kind == "real":
@@ -206,8 +219,8 @@ class Query:
             rank = self._as("CASE WHEN position = FLOOR(position) THEN position END", "whole")
         design = {n: self._as(str(self.asked.given.get(n, n)), "whole") for n in DESIGN}
         rows = self._given("rank", *DESIGN)
-        given = templates.RANKS_GIVEN.format(design=_listed(design), rows=rows)
-        return {"given": given, "ranked": self._with_rank(rank, "given")}
+        rows_given = templates.RANKS_GIVEN.format(design=_listed(design), rows=rows)
+        return {"given": rows_given, "ranked": self._with_rank(rank, "given")}
 
     def _with_rank(self, rank: str, rows: str) -> str:
         columns = {"items": "items", "size": "items", "low": rank}
@@ -223,44 +236,59 @@ class Query:
         kept = f"{sizes} <= {FEW_SIZES} OR items <= {SMALL_CATALOGUE}"
         if not self.asked.negatives.replacement or "sampled" not in self.asked.given:
             # A sample of all items keeps its size, and a smaller sample never becomes all items.
-            grid, kept = f"GREATEST({grid}, sampled + 2)", f"{kept} OR sampled >= items - 1"
+            grid = f"GREATEST({grid}, sampled + 2)"
+            kept += " OR sampled >= items - 1"
         return f"CASE WHEN {kept} THEN items ELSE {grid} END"
 
     def targets(self) -> dict[str, str]:
         """Return the parts that compare each scored target with its user's other items."""
         if self.stored:
             return {"targets": f"SELECT * FROM {self.stored}"}
-        named = "item" in self.layout
-        keys = ["model", "who"] if "model" in self.layout else ["who"]
-        same = " AND ".join(f"s.{key} = a.{key}" for key in keys)
-        target = ", ".join([*(f"a.{key}" for key in keys), "a.number"])
-        model = "" if "model" in self.layout else "'' AS model, "
-        kept = [f", MAX(a.{name}) AS {name}" for name in ("items", "item") if name in self.layout]
-        columns = {
-            "sampled": self._as("sampled", "whole"),
-            "items": self._as(str(self.asked.given.get("items", "items")), "whole"),
-            "name": "item" if named else self._as("number", "text"),
-        }
-        marked = templates.MARKED_BY_ITEM if named else templates.MARKED
+        has_items = "item" in self.layout
+        # Whose a list is, which joins the rows of a user with the user's targets.
+        owner = ["model", "who"] if "model" in self.layout else ["who"]
+        owners = ", ".join(owner)
+        same_owner = " AND ".join(f"s.{key} = a.{key}" for key in owner)
+        one_target = ", ".join([*(f"a.{key}" for key in owner), "a.number"])
+        marked = templates.MARKED_BY_ITEM if has_items else templates.MARKED
         return {
             "given": self._given("item", "score", "target", "items"),
             "aims": templates.AIMS.format(
-                keys=", ".join(keys), order="score, item" if named else "score"
+                keys=owners, order="score, item" if has_items else "score"
             ),
-            "marked": marked.format(keys=", ".join(keys), same=same),
+            "marked": marked.format(keys=owners, same=same_owner),
             "compared": templates.COMPARED.format(
-                columns=f"{model}{target}{''.join(kept)}", same=same, target=target
+                columns=self._compared_columns(one_target), same=same_owner, target=one_target
             ),
-            "targets": templates.TARGETS.format(columns=_listed(columns)),
+            "targets": templates.TARGETS.format(columns=_listed(self._target_columns())),
+        }
+
+    def _compared_columns(self, one_target: str) -> str:
+        """Return the columns of a compared target: the model, its keys, and what it keeps."""
+        columns = [] if "model" in self.layout else ["'' AS model"]
+        columns.append(one_target)
+        # All rows of a target have the same, so that the largest is the only one.
+        columns += [f"MAX(a.{name}) AS {name}" for name in ("items", "item") if name in self.layout]
+        return ", ".join(columns)
+
+    def _target_columns(self) -> dict[str, str]:
+        """Return the design of a target, and the name by which ties with it are broken."""
+        return {
+            "sampled": self._as("sampled", "whole"),
+            "items": self._as(str(self.asked.given.get("items", "items")), "whole"),
+            "name": "item" if "item" in self.layout else self._as("number", "text"),
         }
 
     def _rank_of_scores(self) -> str:
         """Return the rank of a target by the tie rule."""
-        ties, d = self.asked.read.ties, self.dialect
+        ties = self.asked.read.ties
         if ties != "random":
             return self._as("1 + better + tied" if ties == "pessimistic" else "1 + better", "whole")
-        who, name = self._as("who", "text"), self._as("name", "text")
-        probability = d.digest.format(f"CONCAT('{self.asked.seed}|', {who}, '|', {name})")
+        who = self._as("who", "text")
+        name = self._as("name", "text")
+        probability = self.dialect.digest.format(
+            f"CONCAT('{self.asked.seed}|', {who}, '|', {name})"
+        )
         position = f"FLOOR({probability} / 4503599627370496e0 * (tied + 1))"
         return self._as(f"1 + better + CASE WHEN tied = 0 THEN 0 ELSE {position} END", "whole")
 
@@ -418,10 +446,10 @@ def printed(
     With ``text``, all cells are text.
     """
     engine = DIALECTS[check_choice("dialect", dialect, tuple(DIALECTS))]
-    layout = find_layout(present, "the table", asked)
+    layout = find_layout(present, "the table", asked=asked)
     kinds = dict.fromkeys(layout.columns, "whole") | {"rank": "real", "score": "real"}
     kinds |= {"model": "text", "target": ""}
     kinds = dict.fromkeys(layout.columns, "text") if text else kinds
-    query = Query(layout, kinds, engine, table, unchecked=True)
+    query = Query(layout, kinds, dialect=engine, table=table, unchecked=True)
     head = "" if dialect in ("duckdb", "spark") else _NOT_RUN.format(dialect)
     return head + ("" if query.users else _NO_USERS) + query.counts(pair=pair)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, as_index
 from unsample.counts import (
     RankCounts,
     Targets,
-    TieRule,
     check_ties,
     number_users,
     rank_in_lists,
@@ -59,53 +57,80 @@ def _design(rows: Columns, asked: Asked) -> dict[str, Any]:
 
 
 def _alone(rows: Columns, asked: Asked) -> Targets:
-    how = {"users": rows.get("user"), "filtered": asked.filtered, **_design(rows, asked)}
-    return Targets(rows["rank"].astype(np.int64), replacement=asked.negatives.replacement, **how)
+    """Return targets that were each ranked alone."""
+    return Targets(
+        rows["rank"].astype(np.int64),
+        **_design(rows, asked),
+        users=rows.get("user"),
+        replacement=asked.negatives.replacement,
+        filtered=asked.filtered,
+    )
 
 
 def _in_lists(rows: Columns, asked: Asked) -> Targets:
     """Return the targets of scored lists, as a uniform sample would have them."""
     order = np.lexsort([rows["name"], rows["level"], rows["user"]])
     rows = {role: values[order] for role, values in rows.items()}
-    users, names, positions = rows["user"], rows["name"], None
-    better, tied, items, sampled = (
-        rows[name].astype(np.int64) for name in ("better", "tied", "items", "sampled")
-    )
-    rule, user = check_ties(asked.read.ties, whole=True), number_users(users, len(better))
+    users = rows["user"]
+    names = rows["name"]
+    better = rows["better"].astype(np.int64)
+    tied = rows["tied"].astype(np.int64)
+    items = rows["items"].astype(np.int64)
+    sampled = rows["sampled"].astype(np.int64)
+    rule = check_ties(asked.read.ties, whole=True)
+    user = number_users(users, len(better))
+    positions = None
     if asked.filtered:
+        # The other targets of a user are no candidates.
         items = items - np.bincount(as_index(user))[user] + 1
-        ranks = rank_with_ties(better, tied, rule, asked.seed, users, names).astype(np.int64)
+        ranks = rank_with_ties(
+            better, tied, ties=rule, rng=asked.seed, users=users, targets=names
+        ).astype(np.int64)
     else:
-        ranks = _among_all(rows["level"], better, tied, user, rule, asked.seed, (users, names))
+        runs = runs_of(user, rows["level"])
+        better, tied = _with_other_targets(rows["level"], better, tied=tied, user=user, runs=runs)
+        ranks = rank_with_ties(
+            better, tied, ties=rule, rng=asked.seed, users=users, targets=names, runs=runs
+        ).astype(np.int64)
         # The items before a target are its rank minus its position among the user's targets.
         position = positions_by_user(user, ranks.astype(np.float64))
         ranks, sampled, positions = rank_in_lists(
             ranks - position,
             user,
-            -ranks,
+            score=-ranks,
             items=items,
             sampled=sampled,
             replacement=asked.negatives.replacement,
             rng=asked.seed,
         )
     return Targets(
-        ranks, items, sampled, users, asked.negatives.replacement, positions, asked.filtered
+        ranks,
+        items,
+        sampled=sampled,
+        users=users,
+        replacement=asked.negatives.replacement,
+        positions=positions,
+        filtered=asked.filtered,
     )
 
 
-def _among_all(
-    level: FloatArray,
-    better: IntArray,
-    tied: IntArray,
-    user: IntArray,
-    rule: TieRule,
-    seed: int,
-    names: tuple[npt.NDArray[Any], npt.NDArray[Any]],
-) -> IntArray:
-    """Return ranks in lists that hold the user's other targets too, which are not yet counted."""
-    runs, position = runs_of(user, level), positions_by_user(user, -level)
-    first = np.full(len(runs), len(runs))
-    np.minimum.at(first, runs, position)
-    better = better + first[runs] - 1
-    tied = tied + np.bincount(as_index(runs))[runs] - 1
-    return rank_with_ties(better, tied, rule, seed, *names, runs=runs).astype(np.int64)
+def _with_other_targets(
+    level: FloatArray, better: IntArray, *, tied: IntArray, user: IntArray, runs: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Add the user's other targets to the items that are better, and to those that tie.
+
+    Targets of one run have one score (``level``) and one user. The two best targets here tie, so
+    each has one more item that ties with it; the third has two more that are better.
+
+    >>> level = np.array([0.9, 0.9, 0.5])
+    >>> none = np.array([0, 0, 0])
+    >>> runs = np.array([0, 0, 1])
+    >>> better, tied = _with_other_targets(level, none, tied=none, user=none, runs=runs)
+    >>> better.tolist(), tied.tolist()
+    ([0, 0, 2], [1, 1, 0])
+    """
+    position = positions_by_user(user, -level)
+    first_of_run = np.full(len(runs), len(runs))
+    np.minimum.at(first_of_run, runs, position)
+    size_of_run = np.bincount(as_index(runs))
+    return better + first_of_run[runs] - 1, tied + size_of_run[runs] - 1

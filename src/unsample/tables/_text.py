@@ -10,11 +10,12 @@ that is not plain, and writes it again with every cell in quotes, before DuckDB 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -53,28 +54,39 @@ def check_width(name: str, columns: int) -> None:
         )
 
 
-def open_text(path: Path, name: str, mark: str, stack: ExitStack) -> tuple[Header, Path]:
+def open_text(path: Path, name: str, *, mark: str, stack: ExitStack) -> tuple[Header, Path]:
     """Return the header of a text, and a file with the same rows that DuckDB reads correctly."""
     with path.open(encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(_beginning(text, name), delimiter=mark, strict=True)
-        names = tuple(cell.strip() for cell in next(filter(None, reader), ()))
+        header = find_header(reader, name)
         lines = reader.line_num
-    if not any(names):
-        raise FileError(f"{name} is empty; a table starts with the names of its columns")
-    check_width(name, len(names))
-    named = [column for column in names if column]
-    if len({*named}) != len(named):
-        raise FileError(f"{name} has two columns of one name: {', '.join(named)}")
-    # A number alone in the first line is a rank, and no name.
-    alone = len(names) == 1 and names[0].lstrip("-").replace(".", "", 1).isdecimal()
-    header = Header(("rank",), 0) if alone else Header(names, 1)
-    end = _line_end(path, mark, columns=len(names)) if lines == 1 else ""
+    check_width(name, len(header.names))
+    end = _line_end(path, mark, columns=len(header.names)) if lines == 1 else ""
     if end:
         return replace(header, end=end), path
     folder = stack.enter_context(temporary_folder())
-    plain = Path(folder, path.name)
-    _write_plain(path, plain, name, mark, header)
+    plain = Path(folder, f"table{path.suffix}")
+    _write_plain(path, plain, name=name, mark=mark, header=header)
     return Header(header.names), plain
+
+
+def find_header(rows: Iterable[list[str]], name: str) -> Header:
+    """Return the names of the columns, which stand in the first row that is not empty.
+
+    A number alone in the first line is a rank, and no name:
+
+    >>> find_header([[], ["rank", " user "]], "a.csv").names, find_header([["7"]], "b.csv").names
+    (('rank', 'user'), ('rank',))
+    """
+    names = tuple(cell.strip() for cell in next(filter(None, rows), ()))
+    if not any(names):
+        raise FileError(f"{name} is empty; a table starts with the names of its columns")
+    if len(names) == 1 and names[0].lstrip("-").replace(".", "", 1).isdecimal():
+        return Header(("rank",), 0)
+    named = [column for column in names if column]
+    if len({*named}) != len(named):
+        raise FileError(f"{name} has two columns of one name: {', '.join(named)}")
+    return Header(names, 1)
 
 
 def _beginning(text: TextIO, name: str) -> Iterator[str]:
@@ -96,7 +108,8 @@ def _line_end(path: Path, mark: str, *, columns: int) -> str:
     The names are known to be in the first line. Readers agree if all lines end alike, a text of one
     column has no separators, and quotes are at the ends of cells, or doubled.
     """
-    separator, ends = mark.encode(), {"\r": 0, "\n": 0, "\r\n": 0}
+    separator = mark.encode()
+    ends = {"\r": 0, "\n": 0, "\r\n": 0}
     with path.open("rb") as stream:
         first = stream.readline(4 * _LONGEST_HEADER)
         if first.startswith(_BOM) and b'"' in first:
@@ -126,15 +139,34 @@ def _quotes_are_plain(lines: bytes, separator: bytes) -> bool:
     letters = np.frombuffer(b"\n" + lines + b"\n", dtype=np.uint8)
     quotes = np.flatnonzero(letters == ord('"'))
     apart = np.diff(quotes) > 1
-    first, last = quotes[np.r_[True, apart]], quotes[np.r_[apart, True]]
+    first = quotes[np.r_[True, apart]]
+    last = quotes[np.r_[apart, True]]
     between_cells = np.zeros(256, dtype=bool)
     between_cells[[ord("\r"), ord("\n"), *separator]] = True
-    begins, ends = between_cells[letters[first - 1]], between_cells[letters[last + 1]]
+    begins = between_cells[letters[first - 1]]
+    ends = between_cells[letters[last + 1]]
     odd = (last - first) % 2 == 0
     return bool(((begins & ends) | ((begins | ends) & odd)).all())
 
 
-def _write_plain(path: Path, plain: Path, name: str, mark: str, header: Header) -> None:
+def checked_rows(rows: Any, name: str, *, width: int) -> Iterator[list[str]]:
+    """Give the rows of a reader of the csv module, and refuse those with too few or many cells."""
+    try:
+        for row in rows:
+            # A separator at the end of a line is common, and says nothing.
+            if row and (len(row) < width or any(row[width:])):
+                quotes = ", or put cells that hold a separator into quotes"
+                raise FileError(
+                    f"line {rows.line_num} of {name} must have as many cells as there are "
+                    f"columns, {width}, got {len(row)}; correct or drop such lines"
+                    + (quotes if len(row) > width else "")
+                )
+            yield row
+    except csv.Error as problem:
+        raise FileError(f"cannot read line {rows.line_num} of {name}: {problem}") from problem
+
+
+def _write_plain(path: Path, plain: Path, *, name: str, mark: str, header: Header) -> None:
     """Write the rows of a text, every cell in quotes, and nothing before them."""
     width = len(header.names)
     with (
@@ -143,27 +175,24 @@ def _write_plain(path: Path, plain: Path, name: str, mark: str, header: Header) 
     ):
         reader = csv.reader(text, delimiter=mark, strict=True)
         writer = csv.writer(file, delimiter=mark, quoting=csv.QUOTE_ALL, lineterminator="\n")
-        rows = filter(None, reader)
-        try:
-            for _ in range(header.skip):
-                next(rows)
-            for row in rows:
-                # A separator at the end of a line is common, and says nothing.
-                if len(row) < width or any(row[width:]):
-                    raise FileError(
-                        f"line {reader.line_num} of {name} must have as many cells as there are "
-                        f"columns, {width}, got {len(row)}; correct or drop such lines"
-                    )
-                writer.writerow(row[:width])
-        except csv.Error as problem:
-            raise FileError(f"cannot read line {reader.line_num} of {name}: {problem}") from problem
+        rows = filter(None, checked_rows(reader, name, width=width))
+        for row in itertools.islice(rows, header.skip, None):
+            writer.writerow(row[:width])
 
 
-def delimited(listed: str, header: Header, mark: str) -> tuple[str, str]:
-    """Read text, all cells as text; and say what seems to separate cells, if it does not."""
+def separator_hint(names: Sequence[str]) -> str:
+    """Return what seems to separate cells, if another sign than expected does; else nothing.
+
+    >>> separator_hint(["user;rank"])
+    "the separator seems to be ';'; write commas, or tabs in a .tsv"
+    """
+    marks = [shown for sign, shown in _SEPARATORS.items() if sign in names[0]]
+    return f"the separator seems to be {marks[0]}; write commas, or tabs in a .tsv" if marks else ""
+
+
+def delimited(listed: str, header: Header, *, mark: str) -> str:
+    """Return how DuckDB reads text, all cells as text."""
     names = header.names
-    marks = [shown for each, shown in _SEPARATORS.items() if each in names[0]]
-    hint = f"the separator seems to be {marks[0]}; write commas, or tabs in a .tsv" if marks else ""
     columns = ", ".join(f"'c{n}': 'VARCHAR'" for n in range(len(names)))
     # Told of "\\r\\n", DuckDB takes no rows at all; left alone, it finds them.
     end = r"new_line = '\n', " if header.end == "\n" else ""
@@ -175,7 +204,7 @@ def delimited(listed: str, header: Header, mark: str) -> tuple[str, str]:
         f"{end}"
         "quote = '\"', escape = '\"', nullstr = '', "
         f"allow_quoted_nulls = {str(len(names) > 1).lower()}, strict_mode = true){filled})"
-    ), hint
+    )
 
 
 def as_text(files: str, mark: str) -> str:

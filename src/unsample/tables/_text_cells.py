@@ -22,8 +22,8 @@ def read_cells(source: Any) -> dict[str, list[str | None]]:
     with opened({"": source}, lambda _: True) as table:
         if table.saved is not None:
             raise InputError(f"{table.name} must be a table of printed numbers, got counts")
-        found = table.engine.ask(f"SELECT * FROM {table.rows}")
-    return {str(name): _as_text(values) for name, values in found.items()}
+        columns = table.engine.ask(f"SELECT * FROM {table.rows}")
+    return {str(name): _as_text(values) for name, values in columns.items()}
 
 
 def _as_text(values: Any) -> list[str | None]:

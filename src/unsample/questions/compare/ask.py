@@ -196,7 +196,9 @@ def _compared_on_each(
     """Return the comparison on each data set, and by the means over them."""
     if not isinstance(across, str):
         raise InputError(f"across must be the name of a column, got {across!r}")
-    data_sets = inputs.sources(models) or inputs.data_sets(models, across, by=by or MODEL)
+    data_sets = inputs.sources(models) or inputs.data_sets(
+        models, across, by=by or MODEL, most=_MAX_MODELS
+    )
     comparisons: dict[str, Comparison] = {}
     alone: dict[str, str] = {}
     for name, models_here in data_sets.items():
@@ -226,7 +228,7 @@ def _by_model(models: Any, by: str | None, *, inputs: Inputs) -> Mapping[str, An
     if several_files and by is None:
         sources = named_by_stem(models)
     if sources is None and is_table(models):
-        sources = inputs.models(models, by or MODEL)
+        sources = inputs.models(models, by or MODEL, most=_MAX_MODELS)
     if sources is None:
         raise InputError(
             "models must be a dict of names and their ranks, a table with a column that names "

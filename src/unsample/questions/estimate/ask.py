@@ -14,6 +14,7 @@ from unsample._checks import check_level
 from unsample._threads import one_thread
 from unsample.bounds import Bounds, DirectMean, MeanError
 from unsample.counts import Negatives, RankCounts, Targets
+from unsample.errors import MetricError
 from unsample.estimators import Estimator, Fit
 from unsample.likelihood import Observed
 from unsample.metrics import Metric
@@ -194,16 +195,22 @@ def estimate(
     )
     filtered = inputs.asked.filtered or (isinstance(ranks, Targets) and ranks.filtered)
     results = {}
-    for name, counts in inputs.counts(ranks, by).items():
-        results[name] = estimate_counts(
-            counts,
-            metrics=metrics,
-            method=method,
-            protocol=protocol,
-            prior=prior,
-            level=level,
-            filtered=filtered,
-        )
+    counts_of = inputs.counts(ranks, by)
+    for name, counts in counts_of.items():
+        try:
+            results[name] = estimate_counts(
+                counts,
+                metrics=metrics,
+                method=method,
+                protocol=protocol,
+                prior=prior,
+                level=level,
+                filtered=filtered,
+            )
+        except MetricError as problem:
+            # Some of them may give a metric that others cannot.
+            problem.args = (f"{name}: {problem}" if len(counts_of) > 1 else str(problem),)
+            raise
     warn_of(note for result in results.values() for note in result.notes)
     return results[""] if by is None and list(results) == [""] else results
 

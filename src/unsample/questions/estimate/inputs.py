@@ -117,17 +117,19 @@ class Inputs:
         targets = self.targets(source, name)
         return targets if isinstance(targets, RankCounts) else targets.counts
 
-    def models(self, table: Any, by: str) -> ModelCounts:
-        """Return the counts of the models of one table, and of each pair of models."""
-        return read_counts(table, self._table(by, runs=True), pair=True)
+    def models(self, table: Any, by: str, *, most: int) -> ModelCounts:
+        """Return the counts of the models of one table, ``most`` of them, and of each two."""
+        asked = replace(self._table(by, runs=True), most_models=most)
+        return read_counts(table, asked, pair=True)
 
-    def data_sets(self, table: Any, across: str, *, by: str) -> dict[str, ModelCounts]:
-        """Return the counts of the models of each data set of one table."""
+    def data_sets(self, table: Any, across: str, *, by: str, most: int) -> dict[str, ModelCounts]:
+        """Return the counts of the models of each data set of one table, ``most`` of each."""
         if not is_table(table):
             raise InputError(
                 f"across must come with a table or a dict of data sets, got {type(table).__name__}"
             )
-        return read_data_sets(table, self._table(by, runs=True), across=across)
+        asked = replace(self._table(by, runs=True), most_models=most)
+        return read_data_sets(table, asked, across=across)
 
     def tables(self, sources: Mapping[str, Any]) -> ModelCounts | dict[str, Targets]:
         """Return the counts of models that have a table each, by one query.

@@ -24,6 +24,9 @@ _SEVERAL = "NAME:METRIC=VALUE,..."
 #: A model's numbers: its name, how many items were sampled for it, metrics and values.
 _MODEL = re.compile(r"(?:(?P<name>[^=]+?):)??(?:(?P<sampled>\d+):)?(?P<numbers>[^:=]+=[^=].*)")
 
+#: A number with a decimal comma, which ends there or is followed by another metric.
+_DECIMAL_COMMA = re.compile(r"=\s*\d+,\d+\s*(?:,|%|$)")
+
 
 @verb(
     click.Argument(["numbers"], metavar=f"{_ONE}... | TABLE", nargs=-1, required=True),
@@ -42,7 +45,7 @@ _MODEL = re.compile(r"(?:(?P<name>[^=]+?):)??(?:(?P<sampled>\d+):)?(?P<numbers>[
     options.flag("--percent", "The values are percentages."),
     option("--runs", "R", "Runs that the numbers are means of.", type=int, default=1),
     options.PLOT,
-    options.flag("--csv", "Print the rows as CSV.", "form", flag_value="csv"),
+    options.flag("--csv", "Print the rows as CSV."),
     examples=(
         "unsample published HR@10=0.690 NDCG@10=0.412 --items 3706 --sampled 99 --users 6040",
         "unsample published HR@10=69.0 --percent --items 3706 --sampled 99 --users 6040 -m HR@50",
@@ -125,6 +128,10 @@ def _models(words: tuple[str, ...], sampled: int | None) -> dict[str, tuple[int,
     numbers: dict[str, list[str]] = {}
     for word in words:
         match = _MODEL.fullmatch(word)
+        if _DECIMAL_COMMA.search(word):
+            raise InputError(
+                f"a number must have a decimal point, got {word!r}; write 0.71 for 0,71"
+            )
         if match is None:
             raise InputError(f"a number must be given as {_ONE}, such as HR@10=0.69, got {word!r}")
         name = (match["name"] or "").strip()

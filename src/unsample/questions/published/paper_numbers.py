@@ -167,6 +167,11 @@ def _check_possible(number: Printed, sampled: int, *, percent: bool) -> None:
     weights = metric.weights(np.arange(1, sampled + 2), sampled + 1)
     smallest = float(weights.min())
     largest = float(weights.max())
+    if smallest == largest:
+        raise MetricError(
+            f"{name} must have a K, such as {name}@10, got none: over all {sampled + 1} items it "
+            f"is {smallest:g} for every model"
+        )
     if smallest < number.high and number.low < largest:
         return
     message = f"{name} must be between {smallest:g} and {largest:g}, got {number.value:g}"
