@@ -64,6 +64,8 @@ autodoc_type_aliases = {
 }
 napoleon_google_docstring = False
 napoleon_use_ivar = True
+# Arguments that are described together stay together: one entry, one text.
+napoleon_use_param = False
 napoleon_use_rtype = False
 python_maximum_signature_line_length = 88
 

@@ -12,7 +12,7 @@ import pkgutil
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
+from types import GenericAlias, ModuleType
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -20,6 +20,7 @@ from docutils.statemachine import StringList
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.nodes import make_refnode
 
 import unsample
@@ -77,7 +78,10 @@ def page_of_package() -> str:
 
 
 def page_of_module(name: str, module: ModuleType) -> str:
-    """Return the page of one module; what the package itself shows is linked, not repeated."""
+    """Return the page of one module; what the package itself shows is linked, not repeated.
+
+    A constant has an entry only if the module's docstring names it.
+    """
     at_the_top = {id(getattr(unsample, other)): other for other in top_names()}
     promise = CHANGING if is_inner(name) else STABLE
     parts = [title(name), f".. automodule:: {name}\n", f"*{promise}*\n"]
@@ -87,11 +91,17 @@ def page_of_module(name: str, module: ModuleType) -> str:
             parts.append(f"``{member}`` is :py:obj:`unsample.{at_the_top[id(value)]}`.\n")
         elif inspect.isclass(value):
             parts.append(f".. autoclass:: {name}.{member}\n   :members:\n")
-        elif callable(value) and not inspect.ismodule(value):
+        elif is_called(value):
             parts.append(f".. autofunction:: {name}.{member}\n")
-        elif not inspect.ismodule(value):
+        elif f"`{member}`" in (module.__doc__ or ""):
             parts.append(f".. py:data:: {name}.{member}\n\n   {described(value)}\n")
     return "\n".join(parts)
+
+
+def is_called(value: object) -> bool:
+    """Return whether a value is for calling; constants and names of types are not."""
+    is_type = isinstance(value, GenericAlias) or hasattr(value, "__origin__")
+    return callable(value) and not is_type and not inspect.ismodule(value)
 
 
 def exported(module: ModuleType) -> list[str]:
@@ -145,6 +155,16 @@ def write_pages(app: Sphinx) -> None:
         target = folder / f"{name}.rst"
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             target.write_text(text, encoding="utf-8")
+
+
+def forget_overloads(app: Sphinx) -> None:
+    """Show one signature for each function, though its result may depend on its arguments."""
+    for name in top_names():
+        value = getattr(unsample, name)
+        if inspect.isfunction(value):
+            analyzer = ModuleAnalyzer.for_module(value.__module__)
+            analyzer.analyze()
+            analyzer.overloads.clear()
 
 
 def mark_examples(
@@ -201,6 +221,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive, and write the pages before sources are read."""
     app.add_directive("api", Api)
     app.connect("builder-inited", write_pages)
+    app.connect("builder-inited", forget_overloads)
     app.connect("autodoc-process-docstring", mark_examples, priority=400)  # before napoleon
     app.connect("autodoc-process-signature", name_aliases)
     app.connect("missing-reference", resolve)

@@ -43,6 +43,16 @@ def targets(
         An `ItemListCollection` of the test items, with the same keys.
     items, ties, rng, filtered
         As in `unsample.adapters.trec.targets`, with users for queries.
+
+    Returns
+    -------
+    Targets
+        The ranks, with the number of sampled items and of candidates of each target.
+
+    Raises
+    ------
+    InputError
+        If an argument is not such a collection, or holds no list.
     """
     run = {}
     for key, row in _read("scored", scored):

@@ -22,6 +22,9 @@ def targets(
 ) -> Targets:
     """Take the ranks that a sampled evaluator has collected.
 
+    Questions for which PyKEEN repeated entities, because it was to sample more than there are, are
+    left out with a warning.
+
     Parameters
     ----------
     evaluator
@@ -37,8 +40,17 @@ def targets(
     ties, rng
         As in `unsample.adapters.trec.targets`.
 
-    Questions for which PyKEEN repeated entities, because it was to sample more than there are, are
-    left out with a warning.
+    Returns
+    -------
+    Targets
+        The ranks, with the number of sampled items and of candidates of each target.
+
+    Raises
+    ------
+    InputError
+        If the evaluator is of another kind or has kept no ranks, or ``known`` are no triples.
+    DesignError
+        If every question had fewer entities to sample than were asked for.
     """
     rule = check_ties(ties, whole=True)
     check_choice("side", side, (*_COLUMNS, "both"))

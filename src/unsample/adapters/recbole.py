@@ -120,6 +120,18 @@ def targets(model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0) -> 
         it. Its items are drawn anew on every pass, by the seed that RecBole was given.
     ties, rng
         As in `unsample.adapters.trec.targets`.
+
+    Returns
+    -------
+    Targets
+        The ranks, with the number of sampled items and of candidates of each target.
+
+    Raises
+    ------
+    InputError
+        If the model or the loader is of another kind.
+    DesignError
+        If the loader does not draw items uniformly.
     """
     rule = check_ties(ties, whole=True)
     check_object("model", model, *_MODEL)
@@ -150,6 +162,11 @@ def task(model: Any, loader: Any) -> dict[str, Any]:
     -------
     dict
         ``scorer``, ``targets``, ``items`` and ``exclude``, for ``unsample.evaluate(**task)``.
+
+    Raises
+    ------
+    InputError
+        If the model or the loader is of another kind.
     """
     check_object("model", model, *_MODEL)
     if not hasattr(loader, "is_sequential") or hasattr(loader, "neg_sample_args"):

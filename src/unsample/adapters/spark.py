@@ -55,6 +55,18 @@ def counts(
         ``"exact"``, ``"certified"`` or ``Fixed(99)``: they treat each target on its own.
     user, target
         Columns of ``targets``: whole numbers that count users and items from 0.
+
+    Returns
+    -------
+    RankCounts
+        The counts of all users, for `unsample.estimate` and `unsample.compare`.
+
+    Raises
+    ------
+    DesignError
+        If the design draws from all users.
+    InputError
+        If ``targets`` have no rows, or lack a column.
     """
     chosen = as_design(design)
     known_scorer = as_scorer(scorer, items)

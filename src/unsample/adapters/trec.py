@@ -58,6 +58,20 @@ def targets(
     filtered
         False: the other relevant documents of a query compete, and metrics are means over queries.
         True: they are left out, and metrics are means over relevant documents.
+
+    Returns
+    -------
+    Targets
+        The ranks, with the number of sampled items and of candidates of each target.
+
+    Raises
+    ------
+    FileError
+        If a file is no TREC file.
+    InputError
+        If the run or the relevances are of another kind, or there is no relevant document.
+    DesignError
+        If a query has no sampled document, or no number of items.
     """
     lowest = check_real("relevance", relevance, low=0.0)
     scores = _read("run", run, value="score")

@@ -69,6 +69,8 @@ def in_smaller_sample(
     starts
         The first rank of each range; the ranges cover the ranks 1 to ``smaller`` + 1.
 
+    Examples
+    --------
     One of three sampled items beats the target. It is one of the first two with probability 2/3,
     and the target then has rank 2 among them.
 

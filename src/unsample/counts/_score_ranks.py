@@ -40,6 +40,18 @@ def sampled_ranks(
     rng
         Seed of the random rule.
 
+    Returns
+    -------
+    IntArray
+        The rank of each target, from 1 to n + 1.
+
+    Raises
+    ------
+    ScoreError
+        If a score is no number, or the shapes do not fit.
+    InputError
+        If there is no such rule for ties.
+
     >>> sampled_ranks([0.9, 0.2], [[0.5, 0.1, 1.0], [0.3, 0.1, 0.4]])
     array([2, 3])
     """
@@ -93,10 +105,15 @@ def shared_targets(
     ties, rng
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first.
 
+    Returns
+    -------
+    Targets
+        The ranks, and which item beats which target.
+
     Raises
     ------
     ScoreError
-        Scores are not numbers, or their shapes do not fit.
+        If scores are not numbers, or their shapes do not fit.
 
     >>> targets = shared_targets([2.0, 0.5], [1.0, 3.0, 0.0], items=100)
     >>> targets.ranks.tolist(), targets.counts.shared.known

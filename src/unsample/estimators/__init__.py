@@ -1,6 +1,7 @@
 """The papers' estimators of full-catalogue metrics from sampled ranks, one file for each idea.
 
-`REGISTRY` lists them by the name that people type. Those that estimate the rank distribution P(R)
+`REGISTRY` lists them by the name that people type. The default method, ``auto``, is not one of
+them: it is the median of `unsample.posterior`. Those that estimate the rank distribution P(R)
 are `DistributionEstimator`: fitted once, they give every metric at every K. The others,
 `MetricEstimator`, put a corrected value in place of the metric at each sampled rank.
 

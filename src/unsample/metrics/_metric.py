@@ -310,13 +310,23 @@ def positions_by_user(users: IntArray, values: FloatArray) -> IntArray:
 def custom(name: str, weight: Callable[[FloatArray], FloatArray]) -> MetricFamily:
     """Return a family with your own weight function of the rank.
 
-    ``weight`` takes a float array of ranks (fractional ones too: bins are averaged at them) and
-    returns finite weights of the same shape. It should rise or fall smoothly.
+    Parameters
+    ----------
+    name
+        What the metric is called.
+    weight
+        Takes a float array of ranks (fractional ones too: bins are averaged at them) and returns
+        finite weights of the same shape. It should rise or fall smoothly.
+
+    Returns
+    -------
+    MetricFamily
+        ``family @ 10`` is the metric with the cutoff 10.
 
     Raises
     ------
     MetricError
-        The name is no name; or, when the metric is computed, the weights are not finite.
+        If the name is no name; or, when the metric is computed, if weights are not finite.
 
     >>> decayed = custom("Decayed", lambda rank: 0.9 ** (rank - 1))
     >>> (decayed @ 5).weights([1, 2, 9], items=100).round(2).tolist()

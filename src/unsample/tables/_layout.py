@@ -58,9 +58,24 @@ _FILL = "fill in or drop such rows"
 class Read:
     """How a table is read.
 
-    ``columns`` names columns that have other names, such as ``{"rank": "position"}``; ``rows``
-    says what a row holds (``"ranks"`` or ``"scores"``) where the columns allow both; ``ties``
-    and ``rng`` are the tie rule and its seed, for scores.
+    Parameters
+    ----------
+    columns
+        Columns that have other names in the table, such as ``{"rank": "position"}``.
+    rows
+        What a row holds, if the columns allow both: ``"ranks"`` (one target) or ``"scores"`` (one
+        scored item).
+    ties
+        The rank of a target whose score other items have, for rows of scores: ``"random"``,
+        ``"optimistic"`` or ``"pessimistic"``.
+    rng
+        The seed of the random rule.
+
+    >>> import unsample
+    >>> table = {"position": [1, 4, 2, 30]}
+    >>> read = Read(columns={"rank": "position"})
+    >>> unsample.estimate(table, items=1000, sampled=99, read=read).counts
+    RankCounts(4 targets, 4 cells, items=1000, sampled=99, with replacement)
     """
 
     columns: Mapping[str, str] | None = None

@@ -417,6 +417,17 @@ def sql(
         Whether to count pairs of two models' ranks of the same user. The table then has a column
         ``user``.
 
+    Returns
+    -------
+    str
+        The query. Its result is a table of counts, of which `estimate` and `compare` take a file
+        or a frame.
+
+    Raises
+    ------
+    InputError, DesignError
+        If an argument is wrong; the message names it.
+
     >>> print(sql(items=50, sampled=9).splitlines()[-1].rpartition("BY ")[2])
     model, sampled, items, low, relevant, position
     """

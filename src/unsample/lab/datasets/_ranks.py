@@ -59,7 +59,19 @@ def load_ranks(
 ) -> ExactRanks:
     """Load the shipped ranks of a recommender on a data set, among unseen or among all items.
 
-    With ``folder``, load those that ``python -m unsample.lab train`` put there.
+    Parameters
+    ----------
+    dataset, recommender
+        Names such as ``"ml-1m"`` and ``"ease"``; a wrong one is refused with a list of all.
+    candidates
+        ``"unseen"`` or ``"all"``.
+    folder
+        Where ``python -m unsample.lab train`` put other ranks, to load these instead.
+
+    Returns
+    -------
+    ExactRanks
+        ``ranks`` and ``items``, the number of candidates, of each target.
 
     >>> ranks = load_ranks("ml-1m", "ease", candidates="all")
     >>> len(ranks), int(ranks.items.max())

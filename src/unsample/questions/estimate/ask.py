@@ -143,9 +143,9 @@ def estimate(
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`; by default Recall@10, NDCG@10
         and AP@10.
     method
-        ``"auto"``, the value of the posterior, or names from `unsample.estimators.REGISTRY` such as
-        ``"mle"`` or ``"bv(gamma=0.01)"``. The methods of papers give a value and P(R). Intervals
-        belong to the metric, and are the same for all methods.
+        ``"auto"``, the median of the posterior, or a method of a paper (`unsample.estimators` lists
+        them), such as ``"mle"`` or ``"bv(gamma=0.01)"``; or several of these. The methods of papers
+        give a value and P(R). Intervals belong to the metric, and are the same for all methods.
     prior
         What other data sets say about P(R), for ``auto`` and for intervals: by default the prior in
         the package, or your own `Prior`, or its file. With None or ``"none"`` no prior is used:
