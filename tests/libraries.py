@@ -343,36 +343,6 @@ def implicit() -> Names:
     return {"als": als, "bm25": bm25, "train": train, "test": test, "check": check}
 
 
-def lightning() -> Names:
-    need_library("lightning")
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-
-    torch.manual_seed(0)
-
-    class Model(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.users, self.items = torch.nn.Embedding(512, 8), torch.nn.Embedding(ITEMS, 8)
-
-        def forward(self, users: Any, candidates: Any) -> Any:
-            return (self.users(users)[:, None] * self.items(candidates)).sum(dim=2)
-
-    model = Model()
-    with torch.no_grad():
-        scores = model.users.weight @ model.items.weight.T
-    target = (scores + 6 * torch.randn_like(scores)).argmax(dim=1)
-    drawn = torch.randint(ITEMS - 1, (512, SAMPLED))
-    drawn += drawn >= target[:, None]  # anything but the target
-    rows = TensorDataset(torch.arange(512), torch.cat([target[:, None], drawn], dim=1))
-    above = (scores > scores.gather(1, target[:, None])).sum(dim=1).numpy()
-
-    def check(names: Names) -> None:
-        near(names["logged"]["val/Recall@50"], (above < 50).mean(), 0.1)
-
-    return {"model": model, "loader": DataLoader(rows, batch_size=64), "check": check}
-
-
 def dask() -> Names:
     need_library("dask")
     import dask.dataframe as dd
@@ -420,7 +390,6 @@ SECTIONS: dict[str, Callable[[], Names]] = {
     "RecTools": rectools,
     "Cornac": cornac,
     "implicit": implicit,
-    "Lightning": lightning,
     "Dask": dask,
     "Knowledge graphs without PyKEEN": knowledge_graph,
 }

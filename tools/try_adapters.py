@@ -34,7 +34,6 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "cornac": ("cornac==3.0.1",),
     "rectools": ("rectools==0.19.0", "numpy<2"),
     "ogb": ("ogb==1.3.6", *TORCH),
-    "lightning": ("lightning==2.6.6", *TORCH),
     "pykeen": (*INSTALL["pykeen"], *TORCH),
     "lenskit": (*INSTALL["lenskit"], *TORCH),
     "recbole": (*INSTALL["recbole"], *TORCH),

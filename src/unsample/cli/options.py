@@ -142,7 +142,7 @@ PLOT = option("--plot", "OUT", "Also write a plot (svg, pdf or png).", type=_PLO
 
 def items(*, required: bool = False) -> click.Option:
     """Return the option of the catalogue's size."""
-    text = "Items in the full catalogue, the target included."
+    text = "Candidates of a full ranking, the target included."
     return option("--items", "N", text, type=int, required=required)
 
 
