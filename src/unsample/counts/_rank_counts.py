@@ -203,6 +203,11 @@ class RankCounts:
     def from_histogram(cls, histogram: npt.ArrayLike, design: SamplingModel) -> RankCounts:
         """Take the counts of the ranks 1, 2, ..., sampled + 1 of one design.
 
+        Raises
+        ------
+        RankError
+            If there are not ``sampled + 1`` counts.
+
         >>> RankCounts.from_histogram([5, 0, 2], SamplingModel(items=50, sampled=2))
         RankCounts(7 targets, 2 cells, items=50, sampled=2, with replacement)
         """
@@ -552,14 +557,20 @@ class RankCounts:
     # -- saving -----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to an ``.npz`` file, all or nothing."""
+        """Write to an ``.npz`` file, all or nothing; `load` and `unsample.estimate` read it."""
         from unsample.counts._model_counts import ModelCounts
 
         ModelCounts({"": self}, {}).save(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RankCounts:
-        """Read what `save` wrote."""
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        FileError
+            If the file is another one, damaged, or holds several models.
+        """
         from unsample.counts._model_counts import ModelCounts
 
         models = ModelCounts.load(path)

@@ -190,6 +190,18 @@ class Design(ABC):
             How good the guide of a guided or certified design is: the odds that an item that beats
             the target comes before one that does not. 1 is a random order.
 
+        Returns
+        -------
+        Findings
+            What is known of each rank, and ``scored``, the number of scores that it took.
+
+        Raises
+        ------
+        RankError
+            If a rank is no whole number from 1 to ``items``.
+        BudgetError
+            If the budget is too small for the design.
+
         >>> found = Fixed(99).simulate([1, 500, 20], items=1000)
         >>> found.ranks[0], found.scored < 3 * 1000
         (np.int64(1), True)

@@ -106,10 +106,30 @@ class Prior:
         protocol: str = "unseen",
         base: Prior | None = None,
     ) -> Prior:
-        """Learn from your own full evaluations: an array of full-catalogue ranks for each model.
+        """Learn from your own full evaluations, for the next models on the same data set.
 
-        ``base`` is the prior learned from other data sets; by default it is the shipped one. The
-        history of this data set informs its next models. For many data sets see `Prior.fit`.
+        For many data sets see `Prior.fit`.
+
+        Parameters
+        ----------
+        ranks
+            An array of full-catalogue ranks for each model.
+        items
+            The number of candidates: one number, or one for each model.
+        protocol
+            How targets were ranked, as in `unsample.estimate`.
+        base
+            The prior learned from other data sets; by default it is the shipped one.
+
+        Returns
+        -------
+        Prior
+            For the argument ``prior``; it knows this protocol alone.
+
+        Raises
+        ------
+        InputError
+            If there are no ranks, no such protocol, or not as many numbers of items as models.
         """
         if not len(ranks):
             raise InputError("ranks must hold an array of full ranks for each model, got none")

@@ -120,6 +120,11 @@ class Comparison(Result):
         metric
             One of the metrics that were asked for.
 
+        Returns
+        -------
+        Difference
+            ``value``, ``interval(level)`` and ``probability``.
+
         Raises
         ------
         KeyError
@@ -132,11 +137,22 @@ class Comparison(Result):
         """Return the probability that ``a`` is better than ``b``.
 
         It is None where one of them is known by its bounds alone.
+
+        Raises
+        ------
+        KeyError
+            If there is no such metric or model.
         """
         return self.difference(a, b, metric=metric).probability
 
     def winner(self, metric: str | Metric) -> str | None:
-        """Return the model that beats every other significantly, or None if there is none."""
+        """Return the model that beats every other significantly, or None if there is none.
+
+        Raises
+        ------
+        KeyError
+            If there is no such metric.
+        """
         name = name_of(metric, self.metrics)
         return winner_of(self.differences, name, models=len(self.models))
 
@@ -145,6 +161,11 @@ class Comparison(Result):
 
         The places of all models are right together with the probability ``level``. Models whose
         places overlap are tied.
+
+        Raises
+        ------
+        KeyError
+            If there is no such metric.
 
         >>> import unsample
         >>> users = range(300)
