@@ -167,6 +167,13 @@ def forget_overloads(app: Sphinx) -> None:
             analyzer.overloads.clear()
 
 
+def hide_overrides(
+    app: Sphinx, kind: str, name: str, value: object, skip: bool, options: object
+) -> bool | None:
+    """Show a method only where it is described: in the class that others extend."""
+    return True if inspect.isfunction(value) and not value.__doc__ else None
+
+
 def mark_examples(
     app: Sphinx, kind: str, name: str, value: object, options: object, lines: list[str]
 ) -> None:
@@ -222,6 +229,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("api", Api)
     app.connect("builder-inited", write_pages)
     app.connect("builder-inited", forget_overloads)
+    app.connect("autodoc-skip-member", hide_overrides)
     app.connect("autodoc-process-docstring", mark_examples, priority=400)  # before napoleon
     app.connect("autodoc-process-signature", name_aliases)
     app.connect("missing-reference", resolve)
