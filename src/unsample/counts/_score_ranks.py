@@ -95,7 +95,7 @@ def shared_targets(
         The scores of the pool: a row for each target, one column for each item; or one score for
         each item, where it does not depend on the target (as in OGB).
     items
-        The number of items in the full catalogue, the target included.
+        The number of candidates of a full ranking, the target included.
     pool
         Names of the items, by which models on the same pool are compared; by default their order.
     users, filtered
