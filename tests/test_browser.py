@@ -73,6 +73,40 @@ def test_pages_render_without_complaint_or_request_at_any_width(kind, visit):
     assert [address.partition(":")[0] for address in tab.requests] == ["file"]
 
 
+@pytest.mark.parametrize("kind", ["estimate", "compare", "published", "groups"])
+def test_on_phones_the_interval_is_in_sight(kind, visit):
+    """It stands below its number, and its own column, out of sight to the right, is gone."""
+    tab = visit(kind)
+    below = "[...document.querySelectorAll(':not(.cards) > tbody .under')].map((c) => c.innerText)"
+    wide = tab.run("[...document.querySelectorAll('td.aside:not(.words)')].map((c) => c.innerText)")
+    assert wide
+    widths = tab.run("[...document.querySelectorAll('.under')].map((c) => c.offsetWidth)")
+    assert {*widths} == {0}
+    tab.resize(390, 900)
+    cards = "[...document.querySelectorAll('.cards td.aside:not(.words)')]"
+    assert sorted([*tab.run(below), *tab.run(f"{cards}.map((c) => c.innerText)")]) == sorted(wide)
+    # Nothing of a card is out of sight.
+    widths = "document.querySelectorAll('.cards')].map((c) => c.scrollWidth - c.clientWidth)"
+    assert not any(tab.run(f"[...{widths}"))
+    if tab.run("document.querySelector('.sortable.cards') !== null"):
+        right = max(tab.run(f"{cards}.map((c) => c.getBoundingClientRect().right)"))
+        assert right <= tab.run("document.querySelector('.scroll').getBoundingClientRect().right")
+        return
+    # The first table of each page; pairs of very long names are wider.
+    ends = "[...document.querySelector('.sortable').querySelectorAll('.under')]"
+    right = max(tab.run(f"{ends}.map((c) => c.getBoundingClientRect().right)"))
+    assert right <= tab.run("document.querySelector('.scroll').getBoundingClientRect().right")
+
+
+def test_long_names_keep_their_words(visit):
+    name = "MultiVAE with a dropout of 0.5, 600 hidden units, seed 1"
+    text = pages.page("compare").replace("less good", name)
+    tab = visit("compare", text=text)
+    cells = f"[...document.querySelectorAll('#models td')].filter((c) => c.innerText === '{name}')"
+    lines = f"{cells}.map((c) => c.clientHeight / parseFloat(getComputedStyle(c).lineHeight))"
+    assert max(tab.run(lines)) < 3
+
+
 def test_complaints_are_seen(visit):
     """The test above would notice: a script that was tampered with is refused, and said so."""
     broken = pages.page("plan").replace('"use strict";', '"use strict"; ', 1)

@@ -4,6 +4,7 @@ import errno
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -67,7 +68,7 @@ _NO_OPTION = {
 _READER = {"files", "rows", "ties", "column", "rng", "sampled", "print_sql", "replacement"}
 #: Of `Comparison.gate` and `Across.gate`.
 _GATE = {"baseline", "fail_if_worse", "margin", "fail_if_unknown", "on_each"}
-_SHARED = {"json", "latex", "markdown", "csv", "html", "plot", "verbose", "quiet"}
+_SHARED = {"json", "latex", "markdown", "csv", "html", "plot", "chart", "verbose", "quiet"}
 
 
 @pytest.mark.parametrize("name", SHORT)
@@ -126,6 +127,31 @@ def test_help_loads_nothing_that_takes_time():
         assert done.stdout.endswith("[]\n")
 
 
+@pytest.mark.parametrize("name", VERBS)
+def test_help_fits_a_terminal_of_80_columns(name):
+    context = click.Context(verb(name), info_name=f"unsample {name}", terminal_width=80)
+    out = verb(name).get_help(context)
+    assert max(map(len, out.splitlines())) <= 80
+    shown = " ".join(out.partition("Examples:")[2].replace("\\\n", " ").split())
+    assert shown.count(f"unsample {name}") >= 2
+    assert "Recall@50; AP@10" in " ".join(out.split()) or name in ("plan", "audit", "reproduce")
+
+
+def test_the_default_metric_of_one_target_is_recall_at_50(run, tmp_path):
+    several = tmp_path / "several.csv"
+    lines = [f"{user},{rank}" for user in range(60) for rank in (1 + user % 9, 4)]
+    several.write_text("\n".join(["user,rank", *lines]) + "\n")
+    one = printed(run("estimate", RANKS, *FULL, "--json"))
+    assert [row["metric"] for row in one["estimates"]] == ["Recall@10", "NDCG@10", "Recall@50"]
+    more = printed(run("estimate", several, *DESIGN, "--json"))
+    assert [row["metric"] for row in more["estimates"]] == ["Recall@10", "NDCG@10"]
+    paper = printed(run("published", "HR@10=0.5", *DESIGN, "--users", 99, "--json"))
+    assert [row["metric"] for row in paper["estimates"]] == ["Recall@10", "NDCG@10", "Recall@50"]
+    exact = unsample.exact([1, 2, 9], items=100)
+    assert list(exact) == ["Recall@10", "NDCG@10", "Recall@50"]
+    assert list(unsample.exact([1, 2], items=99, users=[0, 0])) == ["Recall@10", "NDCG@10", "AP@10"]
+
+
 # --- results ---------------------------------------------------------------------------------
 
 
@@ -133,9 +159,62 @@ def test_several_models_of_papers_are_compared(run):
     given = ("--users", 6040, "--items", 3706, "-m", "NDCG@50", "--json")
     one = printed(run("published", "A:99:HR@10=0.690", "B:100:HR@10=0.5", *given))
     other = ("A:HR@10=0.690", "B:100:HR@10=0.5", "--sampled", 99)
-    assert printed(run("published", *other, *given)) == one
+    same = printed(run("published", *other, *given))
+    assert same.pop("inputs") != one.pop("inputs")
+    assert same == one
     assert {row["model"] for row in one["standings"]} == {"A", "B"}
     assert "differ" in run("published", *other, *given[:4])[1]
+
+
+def test_json_says_what_went_in(ranks, run):
+    data = printed(run("estimate", ranks, *CALL, "--seed", 7, "--json"))
+    assert data["inputs"] == {
+        "command": "unsample estimate ranks.csv --items 400 --sampled 30 -m Recall@2 "
+        "--method naive --seed 7 --json",
+        "files": ["ranks.csv"],
+        "rows": 80,
+        "seed": 7,
+    }
+    assert (data["schema"], data["unsample"], data["level"]) == (1, unsample.__version__, 0.95)
+    for name, call in SHORT.items():
+        data = printed(run(*call, "--json"))
+        assert data["schema"] == 1
+        files = {"estimate": ["ranks.csv"], "compare": ["a=ranks.csv", "b=ranks.csv"]}
+        assert data["inputs"]["files"] == files.get(name, data["inputs"]["files"])
+    pair = printed(run(*SHORT["compare"], "--json"))
+    assert pair["inputs"]["rows"] == 2 * 6040
+
+
+def test_pages_say_what_went_in(ranks, run, tmp_path):
+    assert run("estimate", ranks, *CALL, "--html", tmp_path / "a.html")[0] == 0
+    shown = (tmp_path / "a.html").read_text().partition("What went in</h2>")[2]
+    for row in (
+        '<th scope="row">Files</th><td class="words">ranks.csv</td>',
+        '<th scope="row">Seed</th><td class="words">0</td>',
+        '<th scope="row">Targets</th><td class="words">80</td>',
+        '<th scope="row">Protocol</th><td class="words">not stated</td>',
+        '<th scope="row">Command</th><td class="words">unsample estimate ranks.csv --items 400',
+    ):
+        assert row in shown
+
+
+def test_a_chart_is_chosen_and_needs_a_plot(ranks, run, tmp_path):
+    call = ("estimate", ranks, *CALL[:-2])
+    for chart in ("metrics", "curves", "ranks"):
+        path = tmp_path / f"{chart}.svg"
+        assert run(*call, "--plot", path, "--chart", chart)[0] == 0
+    titles = {re.search("<title>(.*?)<", path.read_text())[1] for path in tmp_path.glob("*.svg")}
+    assert titles == {
+        "Full-catalogue metrics",
+        "Metric@K at every K",
+        "P(R), where the targets are",
+    }
+    code, out, err = run(*call, "--chart", "ranks")
+    assert (code, out) == (2, "")
+    assert "--chart must be given with --plot" in err
+    code, _, err = run(*call, "--plot", tmp_path / "a.svg", "--chart", "cloud")
+    assert code == 2
+    assert "chart must be one of metrics, curves, ranks, got 'cloud'" in err
 
 
 def test_tables_for_papers_pages_and_plots(ranks, run, tmp_path):

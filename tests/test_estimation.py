@@ -35,7 +35,7 @@ def test_exact_has_intervals_and_a_distribution_and_knows_its_ranks(full_ranks):
     for metric, entry in result.items():
         assert result.distribution().expect(metric) == pytest.approx(entry.value, rel=1e-12)
     line = str(unsample.exact([3], items=10, metrics="HR@5")["HR@5"])
-    assert line == "HR@5 = 1.0000 [0.0250 .. 1.0000] (exact)"
+    assert line == "HR@5 = 1.0000 [0.0250 .. 1.0000] (exact, 95 % interval)"
     for given, message in (
         ({"full_ranks": [11]}, r"got 11 at position 1 of 1; check items$"),
         ({"full_ranks": [3, 3], "users": [1, 1]}, "one user must differ, .* pass filtered"),

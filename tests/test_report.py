@@ -175,14 +175,34 @@ def test_latex_can_be_pasted(kind):
     for caption in re.findall(r"\\caption\{(.*)\}", text):
         assert caption.endswith(").")
     for block in text.split(r"\begin{table}")[1:]:
-        align = re.search(r"\\begin\{tabular\}\{([lr]+)\}", block)[1]
+        columns = re.search(r"\\begin\{tabular\}\{((?:[lr]|p\{\d+pt\})+)\}", block)[1]
+        align = re.sub(r"p\{\d+pt\}", "l", columns)
         rows = re.findall(r"^(.*) \\\\$", block, re.MULTILINE)
         assert {row.count("&") - row.count(r"\&") for row in rows} == {len(align) - 1}
 
 
+def test_sentences_are_at_most_100_columns_wide():
+    long = {"a " + "very " * 30 + "long name": pages.sampled_ranks(0.3), "B": pages.sampled_ranks()}
+    result = unsample.compare(long, items=pages.ITEMS, sampled=pages.SAMPLED, metrics="Recall@50")
+    tables, _, sentences = str(result).rpartition("\n\n")
+    below = tables.rpartition("\n\n")[2].splitlines() + sentences.splitlines()
+    assert len(below) > 4
+    assert max(map(len, below)) <= 100
+    assert result.sentences()[0] in " ".join(str(result).split())
+
+
+def test_tables_of_notebooks_are_named_and_apart():
+    text = report.as_notebook(pages.result("compare"))
+    assert text.count("<p><b>") == text.count("<table") == 2
+    assert "</table><table" not in text
+    assert text.count("margin-bottom") == 2
+    widths = re.findall(r'<td style="text-align:(\w+)', text)
+    assert {*widths} == {"left", "right"}
+
+
 def test_tables_say_what_to_cite_as_the_citation_file_does():
     for form in (report.as_latex, report.as_markdown):
-        text = form(pages.result("exact")).replace("\\", "")
+        text = form(pages.result("exact")).replace("\\", "").replace("\n% ", " ")
         assert f"unsample {unsample.__version__}; cite {CITATION}" in text
     cff = (Path(__file__).parent.parent / "CITATION.cff").read_text(encoding="utf-8")
     family = re.findall(r"family-names: (\w+)", cff)
@@ -209,8 +229,8 @@ def test_papers_have_a_column_for_each_metric():
     held = pages.result("methods")
     assert report.view_of(held).tables[0].narrow.columns == ("method", *held)
     grouped = report.view_of({"a": held, "b": held}).tables[0].narrow
-    assert grouped.columns == ("group", "method", *held)
-    assert len(grouped.rows) == 2 * len(held.methods)
+    assert grouped.columns == ("group", "metric", "method", "estimate"), "there is no more room"
+    assert len(grouped.rows) == 2 * len(held.methods) * len(held)
     result = pages.result("compare")
     models = report.view_of(result).tables[0].narrow
     assert models.columns == ("model", *(metric.name for metric in result.metrics))
@@ -229,6 +249,99 @@ def test_names_cannot_break_out_of_latex_and_markdown():
     assert len(markdown.splitlines()) == 3
 
 
+def points(text):
+    """Return how many points wide a text is in the 10 point roman of LaTeX."""
+    matplotlib = pytest.importorskip("matplotlib")
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    font = FontProperties(fname=f"{matplotlib.get_data_path()}/fonts/ttf/cmr10.ttf")
+    return TextPath((0, 0), f"l{text}l", size=10, prop=font).get_extents().width - 5.6
+
+
+#: How wide letters are in each size of type, relative to 10 points.
+SCALES = {"": 1.0, r"\small": 0.925, r"\footnotesize": 0.85}
+
+
+def paper_width(block):
+    """Return how many points wide a table for LaTeX is."""
+    before = block.partition(r"\begin{tabular}")[0].splitlines()[-1]
+    size = re.fullmatch(
+        r"(\\small|\\footnotesize)?(?:\\setlength\{\\tabcolsep\}\{(\d)pt\})?", before
+    )
+    scale = SCALES[size[1] or ""] if size else 1.0
+    gap = 2 * int(size[2] or 6) if size else 12
+    columns = re.findall(r"[lr]|p\{\d+pt\}", re.search(r"\{tabular\}\{(.*)\}", block)[1])
+    rows = re.findall(r"^(.*) \\\\$", block, re.MULTILINE)
+    plain = [re.sub(r"\\text[a-z]+\{|[{}\\]", "", row).replace("$", "") for row in rows]
+    cells = zip(*(row.split(" & ") for row in plain), strict=True)
+    return sum(
+        gap + (float(column[2:-3]) if column[0] == "p" else scale * max(map(points, texts)))
+        for column, texts in zip(columns, cells, strict=True)
+    )
+
+
+@pytest.mark.parametrize("names", [("EASE", "itemKNN"), ("MultiVAE, dropout 0.5, seed 1", "EASE")])
+def test_tables_fit_the_text_of_an_article(names):
+    models = {name: pages.sampled_ranks(0.3 + 0.5 * at) for at, name in enumerate(names)}
+    metrics = ["Recall@10", "NDCG@50", "Recall@50"]
+    result = unsample.compare(models, items=pages.ITEMS, sampled=pages.SAMPLED, metrics=metrics)
+    blocks = result.to_latex().split(r"\begin{table}")[1:]
+    assert len(blocks) == 2
+    for block in blocks:
+        assert 250 < paper_width(block) <= 345.0
+
+
+def test_names_beyond_latin_letters_come_with_how_to_set_them():
+    assert "XeLaTeX" not in report.as_latex(pages.result("compare"))
+    models = {"модель": pages.sampled_ranks(0.3), "模型": pages.sampled_ranks()}
+    result = unsample.compare(models, items=pages.ITEMS, sampled=pages.SAMPLED, metrics="Recall@50")
+    comments = result.to_latex().partition("\n\n")[0].replace("\n% ", " ")
+    letters = comments.partition("The letters ")[2].partition(" need XeLaTeX or LuaLaTeX")[0]
+    assert {*letters} == {*"модель模型"}
+
+
+# -- a sentence for a paper -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [kind for kind in pages.KINDS if kind != "groups"])
+def test_every_result_has_a_sentence_for_a_paper(kind):
+    sentence = pages.result(kind).sentence()
+    assert f"unsample {unsample.__version__}" in sentence
+    assert sentence.endswith((".", ".)"))
+    assert "\n" not in sentence
+    assert html.escape(sentence, quote=False) in html.unescape(pages.page(kind)) or (
+        sentence in html.unescape(pages.page(kind))
+    )
+    told = f"for a paper: {sentence}"
+    assert told in " ".join(report.as_text(pages.result(kind), verbose=True).split())
+    assert told not in " ".join(report.as_text(pages.result(kind)).split())
+
+
+def test_the_sentence_names_method_sample_protocol_and_interval():
+    result = pages.result("methods")
+    first = result["Recall@5", "mle"]
+    low, high = first.interval()
+    assert result.sentence().startswith(f"Recall@5 is {first.value:.4f} [{low:.4f}, {high:.4f}]")
+    for words in (
+        "(95 % intervals)",
+        "(method mle)",
+        "1,500 users among 30 sampled items of 400",
+        "for each target, uniformly at random, with replacement",
+        "items that a user had seen were no candidates",
+    ):
+        assert words in result.sentence()
+    assert "the protocol is not stated" in pages.result("estimate").sentence()
+    assert "among all 400 items" in pages.result("exact").sentence()
+    assert "HR@1 = 0.18 and HR@10 = 0.69" in pages.result("published").sentence()
+    assert pages.result("evaluate").sentence().startswith("NDCG@10 is 0.0132 (exact) for these u")
+    assert "(design certified)" in pages.result("evaluate").sentence()
+    guided = pages.result("guided").sentence()
+    assert "Recall@5 is 0.0350 (exact), Recall@50 is " in guided
+    assert "(95 % intervals for these users)" in guided
+    assert pages.result("compare").sentences()[0] in pages.result("compare").sentence()
+
+
 # -- plots ----------------------------------------------------------------------------------------
 
 
@@ -243,6 +356,81 @@ def test_plots_take_axes_and_return_them(kind, axes):
     assert report.plot(result, ax=axes) is axes
     assert axes.get_xlabel()
     assert axes.get_legend().get_texts()
+
+
+@pytest.mark.parametrize("kind", ["estimate", "methods", "published", "exact"])
+def test_p_of_r_is_in_every_form(kind, axes, tmp_path):
+    result = pages.result(kind)
+    data = result.to_dict()["P(R)"]
+    assert data["from"][0] == 1
+    assert data["to"][-1] == pages.ITEMS
+    assert data["from"][1:] == [rank + 1 for rank in data["to"][:-1]]
+    widths = [last - first + 1 for first, last in zip(data["from"], data["to"], strict=True)]
+    for method, shares in data["share"].items():
+        assert sum(shares) == pytest.approx(1.0)
+        curve = result.distribution(method)
+        assert shares[0] == pytest.approx(float(curve.pmf(1)))
+        assert sum(shares[:9]) == pytest.approx(float(curve.cdf(data["to"][8])))
+    (view,) = charts(kind)["ranks"]["views"]
+    drawn = {one["name"]: one["y"] for one in view["series"]}
+    for method, shares in data["share"].items():
+        expected = [share / width for share, width in zip(shares, widths, strict=True)]
+        assert drawn[method] == pytest.approx(expected, rel=1e-5)
+    if kind == "exact":
+        assert (data["low"], data["high"], view["bands"]) == (None, None, [])
+    else:
+        (band,) = view["bands"]
+        assert band["low"] == pytest.approx(
+            [low / width for low, width in zip(data["low"], widths, strict=True)], rel=1e-5
+        )
+    result.plot(ax=axes, chart="ranks")
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_yscale()) == ("R", "P(R)", "log")
+    first = next(iter(drawn.values()))
+    assert axes.lines[-1].get_ydata()[0] == pytest.approx(list(drawn.values())[-1][0], rel=1e-4)
+    assert axes.get_ylim()[0] < min(y for y in first if y > 0)
+
+
+def test_the_interval_of_p_of_r_is_that_of_recall_at_1():
+    result = pages.result("estimate")
+    data = result.to_dict()["P(R)"]
+    low, high = result.metric("Recall@1").interval()
+    assert (data["low"][0], data["high"][0]) == pytest.approx((low, high), rel=0.02)
+
+
+def test_charts_are_asked_for_by_name(axes):
+    result = pages.result("estimate")
+    assert result.plot(ax=axes, chart="curves", metric="NDCG").get_ylabel() == "NDCG@K"
+    with pytest.raises(InputError, match=r"chart must be one of metrics, curves, ranks, got 'P'"):
+        result.plot(chart="P")
+    with pytest.raises(InputError, match=r"chart must be one of differences, models, got 'ranks'"):
+        pages.result("compare").plot(chart="ranks")
+
+
+def test_a_plot_is_as_high_as_its_rows_need():
+    one = unsample.exact(pages.full_ranks(), items=pages.ITEMS, metrics="Recall@50").plot()
+    several = pages.result("exact").plot()
+    heights = [each.figure.get_size_inches()[1] for each in (one, several)]
+    assert heights[0] < 2.0 < heights[1] < 4.0
+    pytest.importorskip("matplotlib.pyplot").close("all")
+
+
+def test_pictures_have_a_title_and_a_description(tmp_path):
+    result = pages.result("compare")
+    for name in ("a.svg", "b.svg", "a.png", "a.pdf"):
+        result.plot(tmp_path / name)
+    text = (tmp_path / "a.svg").read_text()
+    assert text == (tmp_path / "b.svg").read_text()
+    assert '<svg role="img"' in text
+    assert "<title>Differences between models</title>" in text
+    description = html.unescape(re.search("<desc>(.*?)</desc>", text)[1])
+    assert description.startswith("3 models, 1,500 users")
+    assert "Thick line: 90 % interval." in description
+    assert b"Differences between models" in (tmp_path / "a.png").read_bytes()
+    assert b"Differences between models" in (tmp_path / "a.pdf").read_bytes()
+    pictures = Path(__file__).parent.parent / "docs" / "pictures"
+    for path in pictures.glob("*.svg"):
+        drawn = path.read_text(encoding="utf-8")
+        assert re.search(r'<svg role="img".*?<title>.+?</title><desc>.+?</desc>', drawn, re.DOTALL)
 
 
 def test_a_curve_has_its_bands_and_the_truth_beside_it(axes):

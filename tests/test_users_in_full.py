@@ -67,12 +67,13 @@ def test_every_door_knows_the_users_in_full(mixture):
     in_full, others = counted(mixture, slice(0, FULL)), counted(mixture, slice(FULL, USERS))
     known = counted(mixture, slice(0, FULL), replacement=False)
     table = pd.DataFrame({"rank": mixture.ranks, "user": np.arange(USERS), **arrays})
+    asked = {"metrics": "NDCG@10"}
     doors = {
-        "users": unsample.estimate(mixture.ranks, users=np.arange(USERS), **arrays),
-        "table": unsample.estimate(table),
-        "table without users": unsample.estimate(table.drop(columns="user")),
-        "parts": unsample.estimate(RankCounts.merge([in_full, others])),
-        "known part": unsample.estimate(RankCounts.merge([known, others])),
+        "users": unsample.estimate(mixture.ranks, users=np.arange(USERS), **arrays, **asked),
+        "table": unsample.estimate(table, **asked),
+        "table without users": unsample.estimate(table.drop(columns="user"), **asked),
+        "parts": unsample.estimate(RankCounts.merge([in_full, others]), **asked),
+        "known part": unsample.estimate(RankCounts.merge([known, others]), **asked),
     }
     assert int(expected.counts.count[expected.counts.known].sum()) == FULL
     for name, found in doors.items():

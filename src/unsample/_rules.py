@@ -11,6 +11,7 @@ import numbers
 import os
 import re
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterable
 from threading import RLock
@@ -19,6 +20,8 @@ from typing import Any
 
 from unsample.errors import InputError, MissingExtraError, UnsampleWarning
 
+#: Sentences are wrapped at so many columns.
+_WIDTH = 100
 #: A lock for work that a process does once, such as an import, and for changes of what belongs to
 #: the whole process. No process forks while it is held: the child would wait for ever for a thread
 #: that it does not have.
@@ -244,3 +247,16 @@ def message(name: str, rule: str, got: object, hint: str, show: Any = repr) -> s
         shown = shown[:77] + "..."
     text = f"{name} must be {rule}, got {shown}"
     return f"{text}; {hint}" if hint else text
+
+
+def wrapped(text: str) -> str:
+    """Return printable text whose lines are at most 100 columns wide; words stay whole.
+
+    >>> [len(line) for line in wrapped("word " * 21).splitlines()]
+    [99, 4]
+    """
+    lines = printable(text).split("\n")
+    return "\n".join(
+        textwrap.fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
+        for line in lines
+    )

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,12 +18,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from unsample import __version__
-from unsample._rules import printable
-from unsample.cli.options import EVERY_VERB, FORMS, check_outputs
+from unsample._rules import printable, wrapped
+from unsample.cli.options import EVERY_VERB, FORMS, SOURCE, check_outputs
+from unsample.cli.verbs import LINE
 from unsample.errors import FileError, InputError, UnsampleError, UnsampleWarning
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from unsample.report._origin import Origin
+
+
+#: The columns of an example in a terminal of 80, without its margin and the sign at its end.
+_EXAMPLE = 70
 
 
 def verb(
@@ -41,11 +49,31 @@ def verb(
             params=[*own, *EVERY_VERB],
             help=text,
             short_help=text.partition("\n")[0],
-            epilog="\n  ".join(["\b\nExamples:", *examples]),  # after \b, lines stay as they are
+            epilog=_epilog(examples),
             context_settings={"show_default": True},
         )
 
     return made
+
+
+def _epilog(examples: Sequence[str]) -> str:
+    """Return examples below their heading, marked as lines that stay as they are."""
+    lines = [textwrap.indent(_example(line), "  ") for line in examples]
+    return "\n".join(["\b\nExamples:", *lines])
+
+
+def _example(line: str) -> str:
+    r"""Return an example whose lines fit a terminal of 80 columns, and can be pasted.
+
+    >>> line = "unsample estimate all.csv --items 3706 --sampled 99 --by model -m NDCG@10,HR@50"
+    >>> print(_example(line))
+    unsample estimate all.csv --items 3706 --sampled 99 --by model \
+        -m NDCG@10,HR@50
+    """
+    # An option stays with its value.
+    joined = re.sub(r"(?<= )(--?[\w-]+) (?=[^-\s])", "\\1\N{NO-BREAK SPACE}", line)
+    broken = textwrap.wrap(joined, _EXAMPLE, break_long_words=False, break_on_hyphens=False)
+    return " \\\n    ".join(broken).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _call(
@@ -55,11 +83,14 @@ def _call(
     verbose: bool,
     quiet: bool,
     plot: Path | None = None,
+    chart: str | None = None,
     **own: Any,
 ) -> None:
     """Call a verb, print its result in the form that is asked for, and say its warnings."""
     started = time.perf_counter()
     form = _only_form({name: own.pop(name, False) for name in FORMS})
+    if chart is not None and plot is None:
+        raise InputError("--chart must be given with --plot, got no --plot; such as --plot a.svg")
     if own.get("print_sql") is not None:
         _refuse_files({"html": html, "plot": plot})
     heard: list[str] = []
@@ -80,7 +111,8 @@ def _call(
         write_out(result)
         return
     results = result if isinstance(result, dict) else {"": result}
-    write_out(_shown(result, results, form=form, verbose=verbose))
+    origin = _origin(click.get_current_context())
+    write_out(_shown(result, results, form=form, origin=origin, verbose=verbose))
     told = [text for each in results.values() for text in each.warnings]
     # Other forms hold the warnings of the result.
     unsaid = told + heard if form is None else [text for text in heard if text not in told]
@@ -94,11 +126,11 @@ def _call(
         if html is not None:
             from unsample.report._html import write_html
 
-            write_html(result, html)
+            write_html(result, html, origin=origin)
         if plot is not None:
             from unsample.report._plots import write_plot
 
-            write_plot(result, plot)
+            write_plot(result, plot, chart=chart)
     _say_warnings(() if quiet else of_plot)
     gate = getattr(result, "gated", None)
     if gate is not None and gate.failed:
@@ -139,15 +171,46 @@ def _warnings_in(heard: list[str]) -> Iterator[None]:
 def _say_warnings(texts: Iterable[str]) -> None:
     """Write warnings to standard error, each once."""
     for text in dict.fromkeys(texts):
-        write_err(f"\nwarning: {as_options(text)}")
+        write_err("\n" + wrapped(f"warning: {as_options(text)}"))
 
 
-def _shown(result: object, results: dict[str, Any], *, form: str | None, verbose: bool) -> str:
+def _origin(context: click.Context) -> Origin:
+    """Return what the command was given: its line, its files and its seed."""
+    from unsample.report._origin import Origin
+
+    words = [
+        word
+        for parameter in context.command.params
+        if parameter.type is SOURCE and isinstance(parameter, click.Argument)
+        for word in _as_words(context.params[str(parameter.name)])
+    ]
+    line = [context.command_path.split()[0], *context.meta.get(LINE, ())]
+    return Origin.of(line, words, seed=context.params.get("rng"))
+
+
+def _as_words(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the words of an argument, which may take one or several."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else value
+
+
+def _shown(
+    result: object,
+    results: dict[str, Any],
+    *,
+    form: str | None,
+    origin: Origin,
+    verbose: bool,
+) -> str:
     """Return a result as text of a form; ``results`` are its parts by name."""
     if form == "json":
         import json
 
-        records = {name: each.to_dict() for name, each in results.items()}
+        records = {}
+        for name, each in results.items():
+            targets = getattr(each, "targets_read", None)
+            records[name] = each.to_dict() | {"inputs": origin.to_dict(targets)}
         return json.dumps(records.get("", records), indent=2, allow_nan=False)
     if form == "csv":
         return "\n".join(each.to_csv().rstrip("\n") for each in results.values())

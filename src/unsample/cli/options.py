@@ -136,13 +136,23 @@ EVERY_VERB = (
 )
 
 
+#: What ``--items`` counts.
+_CANDIDATES = (
+    "Candidates of a full ranking, the target included: the catalogue, less what was left out of "
+    "the ranking. Where this differs by user:"
+)
 #: Of verbs whose results have a chart.
 PLOT = option("--plot", "OUT", "Also write a plot (svg, pdf or png).", type=_PLOT)
+CHART = option(
+    "--chart",
+    "NAME",
+    "What --plot shows. Of estimates: metrics (intervals), curves (a metric at every K) or ranks "
+    "(P(R)). Of comparisons: models or differences.  [default: the intervals]",
+)
 
 
-def items(*, required: bool = False) -> click.Option:
-    """Return the option of the catalogue's size."""
-    text = "Candidates of a full ranking, the target included."
+def items(text: str = f"{_CANDIDATES} the mean.", *, required: bool = False) -> click.Option:
+    """Return the option of the number of candidates."""
     return option("--items", "N", text, type=int, required=required)
 
 
@@ -159,11 +169,13 @@ def negatives(text: str, **settings: Any) -> click.Option:
 SAMPLED = option(
     "--sampled",
     "S",
-    "Items drawn uniformly at random for each target, without it (99, not 100).",
+    "Items drawn uniformly at random for each target (each candidate as likely as any other); the "
+    "target is not counted: 99, not 100.",
     type=int,
 )
 METRICS = metrics(
-    "Metric, or several with commas; repeatable.  [default: Recall@10, NDCG@10, AP@10]",
+    "Metric, or several with commas; repeatable.  [default: Recall@10, NDCG@10, Recall@50; AP@10 "
+    "for Recall@50 if users have several targets]",
     multiple=True,
 )
 PROTOCOL = option(
@@ -196,7 +208,7 @@ COLUMN = option(
 #: What ranks in tables are told with.
 RANKS = (
     click.Argument(["files"], metavar="FILE...", nargs=-1, required=True, type=SOURCE),
-    items(),
+    items(f"{_CANDIDATES} a column items."),
     SAMPLED,
     METRICS,
     PROTOCOL,

@@ -10,6 +10,9 @@ import click
 from unsample import __version__
 from unsample._rules import suggest
 
+#: The key of a context under which the words of the command are.
+LINE = "unsample.line"
+
 
 class LazyGroup(click.Group):
     """Verbs by name, each with its function as ``module:function``."""
@@ -23,6 +26,11 @@ class LazyGroup(click.Group):
         )
         click.version_option(__version__, message="unsample %(version)s")(self)
         self.functions = functions
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words of the command, which results name."""
+        ctx.meta[LINE] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the verbs."""

@@ -52,12 +52,19 @@ from unsample.metrics._families import (
     RPrec,
 )
 from unsample.metrics._metric import Metric, MetricFamily, custom, positions_by_user
-from unsample.metrics._names import DEFAULT_METRICS, find_metric, parse, parse_all
+from unsample.metrics._names import (
+    DEFAULT_METRICS,
+    DEFAULT_OF_ONE_TARGET,
+    find_metric,
+    parse,
+    parse_all,
+)
 
 __all__ = [
     "AP",
     "AUC",
     "DEFAULT_METRICS",
+    "DEFAULT_OF_ONE_TARGET",
     "HR",
     "MR",
     "MRR",

@@ -14,6 +14,8 @@ from unsample.metrics._metric import Metric
 
 #: The metrics where none are named.
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
+#: Where each user has one target AP@10 is MRR@10, and Recall@50 tells more.
+DEFAULT_OF_ONE_TARGET = ("Recall@10", "NDCG@10", "Recall@50")
 _METRIC = re.compile(
     r"\s*(?P<family>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<variant>\([^()]*\))?\s*"
     r"(?:@\s*(?P<k>[+-]?[0-9.eE+]+)\s*)?"

@@ -6,7 +6,8 @@ draws on matplotlib axes, ``ax`` or new ones, and returns them.
 
 from unsample.report._charts import Band, Chart, GuideLine, LineChart, LineView, Series
 from unsample.report._html import as_html, write_html
-from unsample.report._plots import draw, plot, write_plot, write_views
+from unsample.report._origin import SCHEMA, Origin
+from unsample.report._plots import draw, picture_of, plot, save_figure, write_plot, write_views
 from unsample.report._result import Note, Result, one_or_range, or_none, warn_of
 from unsample.report._table import (
     DASH,
@@ -31,6 +32,7 @@ from unsample.report._writers import (
 
 __all__ = [
     "DASH",
+    "SCHEMA",
     "Band",
     "Cell",
     "Chart",
@@ -42,6 +44,7 @@ __all__ = [
     "Note",
     "Notes",
     "Number",
+    "Origin",
     "Part",
     "Result",
     "Series",
@@ -57,8 +60,10 @@ __all__ = [
     "number",
     "one_or_range",
     "or_none",
+    "picture_of",
     "plot",
     "probability",
+    "save_figure",
     "table_latex",
     "table_markdown",
     "view_of",

@@ -57,6 +57,8 @@ class LineView:
     series: tuple[Series, ...]
     bands: tuple[Band, ...] = ()
     guide: GuideLine | None = None
+    #: The lowest y of a logarithmic axis.
+    floor: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,13 @@ class LineChart:
     caption: str
     x_label: str
     views: tuple[LineView, ...]
+    #: Whether the upright axis is logarithmic too.
+    log_y: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the name by which a reader asks for the chart."""
+        return self.identity
 
 
 @dataclass(frozen=True)
@@ -108,6 +117,11 @@ class IntervalChart:
     unsure: str
     wider: str
     zero: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the name by which a reader asks for the chart."""
+        return self.identity.removesuffix("-chart")
 
 
 Chart: TypeAlias = LineChart | IntervalChart

@@ -13,7 +13,12 @@ from unsample._checks import import_extra
 from unsample._files import PAGE_ENDINGS, check_ending, is_stream, write_atomically
 from unsample._rules import printable
 from unsample.report._charts import spec
+from unsample.report._origin import Origin
+from unsample.report._table import Table
 from unsample.report._view import view_of
+
+#: Names with more letters may break into lines.
+_MOST_LETTERS = 24
 
 
 def templates() -> Any:
@@ -29,6 +34,12 @@ def templates() -> Any:
     )
 
 
+def _is_long(table: Table) -> bool:
+    """Return whether a table has names that leave no room beside them on a phone."""
+    cells = (cell for row in table.rows for cell in row)
+    return any(isinstance(cell, str) and len(cell) > _MOST_LETTERS for cell in cells)
+
+
 def _spelt_out(value: Any) -> Any:
     """Return a text in which a sign that turns the direction of writing, or ESC, is spelt out.
 
@@ -37,11 +48,23 @@ def _spelt_out(value: Any) -> Any:
     return printable(value) if type(value) is str else value
 
 
-def as_html(result: object) -> str:
+def as_html(result: object, *, origin: Origin | None = None) -> str:
     """Return a result as one HTML page; the same result gives the same bytes.
 
     The page needs no network. Its charts answer to mouse and keyboard, its tables sort, and every
-    number of a chart also stands in a table.
+    number of a chart of intervals also stands in a table.
+
+    Parameters
+    ----------
+    result
+        The result of a question, or a dict of names and estimates.
+    origin
+        What the command was given, if it made the result; the page lists it.
+
+    Returns
+    -------
+    str
+        The page.
 
     Raises
     ------
@@ -61,6 +84,9 @@ def as_html(result: object) -> str:
     html: str = environment.get_template("page.html").render(
         view=view,
         parts=parts,
+        is_long=_is_long,
+        most_letters=_MOST_LETTERS,
+        settings=(*view.settings, *(origin.settings if origin is not None else ())),
         spec=spec,
         style=style,
         script=script,
@@ -72,12 +98,14 @@ def as_html(result: object) -> str:
     return html.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def write_html(result: object, path: str | os.PathLike[str]) -> Path:
+def write_html(
+    result: object, path: str | os.PathLike[str], *, origin: Origin | None = None
+) -> Path:
     """Write the page of a result into a file, at once or not at all; return its path."""
     target = Path(path)
     if not is_stream(target):
         check_ending("path", target, PAGE_ENDINGS)
-    content = as_html(result).encode("utf-8")
+    content = as_html(result, origin=origin).encode("utf-8")
     write_atomically(target, lambda file: file.write(content))
     return target
 

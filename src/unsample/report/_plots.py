@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
+import textwrap
 import warnings
+from html import escape
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unsample import metrics as _metrics
 from unsample._checks import import_extra, warn
@@ -21,19 +24,37 @@ if TYPE_CHECKING:
 _BLUE = "C0"
 _GREY = "#9aa5b1"
 _INK = "#1b1f24"
-#: Inches of a plot.
+#: Inches of a chart of curves.
 _SIZE = (6.4, 4.0)
-#: What the time is called that each format would hold.
-_DATE = {"svg": "Date", "pdf": "CreationDate"}
+#: Inches of a chart of intervals beside its rows, and of a row.
+_AROUND = 1.2
+_ROW = 0.42
+#: Longer labels of rows are broken.
+_LABEL = 34
 
 
-def plot(result: object, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """Plot the chart that sums up a result: estimates, differences or means, with intervals.
+class Described(NamedTuple):
+    """The title and the description of a picture, which readers of a screen hear."""
+
+    title: str
+    text: str
+
+
+def plot(
+    result: object,
+    *,
+    chart: str | None = None,
+    metric: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot a chart of a result: estimates, differences or means with intervals, or curves.
 
     Parameters
     ----------
     result
         The result of a question, or a dict of names and estimates.
+    chart
+        Its name, such as ``"ranks"`` for P(R); by default the chart that sums up the result.
     metric
         The metric to plot if each has a plot of its own; by default the first.
     ax
@@ -47,38 +68,47 @@ def plot(result: object, *, metric: str | None = None, ax: Axes | None = None) -
     Raises
     ------
     InputError
-        If the result has no chart, or none of this metric.
+        If the result has no chart, or none of this name or metric.
     MissingExtraError
         If matplotlib is not installed.
     """
-    chart = _chart(result)
-    names = [view.name for view in chart.views]
-    index = 0
-    if metric is not None:
-        name = _metrics.parse(metric).name
-        if name not in names:
-            raise InputError(f"metric must be one of {', '.join(names)}, got {metric!r}")
-        index = names.index(name)
-    return draw(chart, index, ax=ax)
+    drawn, index = view_to_plot(result, chart=chart, metric=metric)
+    return draw(drawn, index, ax=ax)
 
 
-def write_plot(result: object, path: str | os.PathLike[str]) -> None:
-    """Write the chart of a result as PNG, SVG or PDF, by the ending of the name.
+def view_to_plot(
+    result: object, *, chart: str | None = None, metric: str | None = None
+) -> tuple[Chart, int]:
+    """Return the chart of this name, and which of its views is of the metric."""
+    drawn = _chart(result, chart)
+    if metric is None:
+        return drawn, 0
+    names = [view.name for view in drawn.views]
+    name = _metrics.parse(metric).name
+    if name not in names:
+        raise InputError(f"metric must be one of {', '.join(names)}, got {metric!r}")
+    return drawn, names.index(name)
+
+
+def write_plot(result: object, path: str | os.PathLike[str], *, chart: str | None = None) -> None:
+    """Write a chart of a result as PNG, SVG or PDF, by the ending of the name.
 
     Of curves, all views are drawn, each under its name.
 
     Raises
     ------
     InputError
-        If the name has another ending, or the result has no chart.
+        If the name has another ending, or the result has no chart of this name.
     """
     target = Path(path)
     check_ending("path", target, PLOT_ENDINGS)
-    chart = _chart(result)
-    if isinstance(chart, LineChart) and len(chart.views) > 1:
-        write_views(chart, target)
+    drawn = _chart(result, chart)
+    if isinstance(drawn, LineChart) and len(drawn.views) > 1:
+        write_views(drawn, target)
     else:
-        write_figure(plot(result, ax=axes_to_write()), target)
+        write_figure(
+            draw(drawn, ax=axes_to_write(drawn)), target, described=described_by(result, chart)
+        )
 
 
 def write_views(chart: LineChart, path: str | os.PathLike[str]) -> None:
@@ -92,52 +122,116 @@ def write_views(chart: LineChart, path: str | os.PathLike[str]) -> None:
         draw(chart, index, ax=axes)
         axes.set_title(view.name, fontsize="medium", loc="left")
     figure.suptitle(chart.title)
-    _save(figure, Path(path))
+    save_figure(figure, Path(path), described=Described(chart.title, chart.caption))
 
 
-def axes_to_write() -> Axes:
+def axes_to_write(chart: Chart, index: int = 0) -> Axes:
     """Return axes of a new figure; one that pyplot makes stays in memory until it is closed."""
     module = import_extra("matplotlib.figure", extra="report", purpose="plotting")
-    axes: Axes = module.Figure(figsize=_SIZE, layout="constrained").subplots()
+    axes: Axes = module.Figure(figsize=_size_of(chart, index), layout="constrained").subplots()
     return axes
 
 
-def write_figure(axes: Axes, path: str | os.PathLike[str]) -> None:
+def _size_of(chart: Chart, index: int) -> tuple[float, float]:
+    """Return the inches of a view: one of intervals is as high as its rows need."""
+    if isinstance(chart, LineChart):
+        return _SIZE
+    lines = sum(1 + _label(row.label).count("\n") for row in chart.views[index].rows)
+    return _SIZE[0], _AROUND + _ROW * lines
+
+
+def write_figure(axes: Axes, path: str | os.PathLike[str], *, described: Described) -> None:
     """Write the figure of axes as PNG, SVG or PDF, by the ending of the name."""
     target = Path(path)
     check_ending("path", target, PLOT_ENDINGS)
-    _save(axes.get_figure(root=True), target)
+    save_figure(axes.get_figure(root=True), target, described=described)
 
 
-def _save(figure: Any, path: Path) -> None:
-    """Write a figure; the same figure gives the same bytes of an SVG or a PDF file."""
+def save_figure(figure: Any, path: Path, *, described: tuple[str, str], **options: Any) -> None:
+    """Write a figure with its title and its description, in the form of the file's ending."""
+    content = picture_of(figure, path.suffix.lstrip(".").lower(), described=described, **options)
+    write_atomically(path, lambda file: file.write(content))
+
+
+def picture_of(figure: Any, kind: str, *, described: tuple[str, str], **options: Any) -> bytes:
+    """Return a figure as SVG, PDF or PNG; nothing in it tells the day.
+
+    Parameters
+    ----------
+    figure
+        The figure of matplotlib.
+    kind
+        ``"svg"``, ``"pdf"`` or ``"png"``.
+    described
+        The title and the description, which readers of a screen hear.
+    options
+        Other arguments of ``savefig``.
+
+    Returns
+    -------
+    bytes
+        The content of the file.
+    """
+    title, text = described
+    if kind == "svg":
+        metadata = {"Title": title, "Creator": "unsample", "Date": None}
+    elif kind == "pdf":
+        metadata = {"Title": title, "Subject": text, "CreationDate": None}
+    else:
+        metadata = {"Title": title, "Description": text}
+    drawn = io.BytesIO()
+    how = {"bbox_inches": "tight"} | options
     matplotlib = import_extra("matplotlib", extra="report", purpose="plotting")
-    kind = path.suffix.lstrip(".").lower()
-
-    def write(file: IO[bytes]) -> None:
-        # Else names of parts are drawn at random, and the time is written.
-        with matplotlib.rc_context({"svg.hashsalt": "unsample"}):
-            metadata = {_DATE[kind]: None} if kind in _DATE else {}
-            figure.savefig(file, format=kind, bbox_inches="tight", metadata=metadata)
-
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        write_atomically(path, write)
+        # Else names of parts are drawn at random.
+        with matplotlib.rc_context({"svg.hashsalt": "unsample"}):
+            figure.savefig(drawn, format=kind, metadata=metadata, **how)
     if any("missing from" in str(each.message) for each in caught):
         warn(
             "the plot shows boxes in place of some letters of names, which its font does not have; "
             "rename the models, or set a font that has them: matplotlib.rcParams['font.family']"
         )
+    content = drawn.getvalue()
+    if kind == "svg":
+        content = _with_description(content.decode("utf-8"), text).encode("utf-8")
+    return content
 
 
-def _chart(result: object) -> Chart:
-    """Return the chart that sums up a result; of a comparison, the differences."""
+def _with_description(svg: str, text: str) -> str:
+    r"""Return an SVG that is one picture to readers of a screen, with its description.
+
+    >>> print(_with_description("<svg width='1'>\n <title>Plot</title>\n</svg>", "Two < three."))
+    <svg role="img" width='1'>
+     <title>Plot</title><desc>Two &lt; three.</desc>
+    </svg>
+    """
+    picture = svg.replace("<svg ", '<svg role="img" ', 1)
+    return picture.replace("</title>", f"</title><desc>{escape(text)}</desc>", 1)
+
+
+def described_by(result: object, chart: str | None = None) -> Described:
+    """Return the title and the description of a chart: what it shows, and of which data."""
     view = view_of(result)
-    for part in view.parts[view.plotted :]:
-        chart = part.chart
-        if chart is not None:
-            return chart
-    raise InputError(f"result must have a chart to plot, got {type(result).__name__}")
+    drawn = _chart(result, chart)
+    return Described(drawn.title or view.title, f"{'; '.join(view.about)}. {drawn.caption}")
+
+
+def _chart(result: object, name: str | None = None) -> Chart:
+    """Return the chart of this name, or the one that sums up a result.
+
+    A comparison is summed up by its differences.
+    """
+    view = view_of(result)
+    charts = [part.chart for part in (*view.parts[view.plotted :], *view.parts[: view.plotted])]
+    by_name = {chart.name: chart for chart in charts if chart is not None}
+    if not by_name:
+        raise InputError(f"result must have a chart to plot, got {type(result).__name__}")
+    if name is None:
+        return next(iter(by_name.values()))
+    if name not in by_name:
+        raise InputError(f"chart must be one of {', '.join(by_name)}, got {name!r}")
+    return by_name[name]
 
 
 def draw(chart: Chart, index: int = 0, *, ax: Axes | None = None) -> Axes:
@@ -145,18 +239,14 @@ def draw(chart: Chart, index: int = 0, *, ax: Axes | None = None) -> Axes:
     axes: Any = ax
     if ax is None:
         pyplot = import_extra("matplotlib.pyplot", extra="report", purpose="plotting")
-        axes = pyplot.subplots(figsize=_SIZE, layout="constrained")[1]
+        size = _size_of(chart, index)
+        axes = pyplot.subplots(figsize=size, layout="constrained")[1]
     if isinstance(chart, LineChart):
         _draw_lines(chart, chart.views[index], axes=axes)
     else:
         _draw_rows(chart, chart.views[index], axes=axes)
     drawn: Axes = axes
     return drawn
-
-
-def _label(name: str) -> str:
-    """Return a name as a plot shows it: a dollar sign in it is not mathematics."""
-    return printable(name).replace("$", r"\$")
 
 
 def _draw_lines(chart: LineChart, view: LineView, *, axes: Any) -> None:
@@ -177,6 +267,9 @@ def _draw_lines(chart: LineChart, view: LineView, *, axes: Any) -> None:
     for series in view.series:
         axes.plot(view.x, series.y, label=_label(series.name))
     axes.set(xscale="log", xlabel=chart.x_label, ylabel=view.y_label)
+    if chart.log_y:
+        axes.set_yscale("log", nonpositive="clip")
+        axes.set_ylim(view.floor, None)
     axes.legend(frameon=False)
 
 
@@ -211,3 +304,9 @@ def _draw_rows(chart: IntervalChart, view: IntervalView, *, axes: Any) -> None:
         bbox_to_anchor=(0.5, 1.0),
         ncols=len(handle_of),
     )
+
+
+def _label(text: str) -> str:
+    """Return a name as a plot shows it, in lines: a dollar sign in it is not mathematics."""
+    lines = textwrap.wrap(printable(text), _LABEL, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("$", r"\$")

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from unsample import __version__
 from unsample._checks import check_choice, import_extra, warn
 from unsample._rules import import_whole
 from unsample.errors import BiasedMethodWarning, MissingExtraError, RefutedWarning, UnsampleWarning
 from unsample.report._html import write_html
-from unsample.report._plots import axes_to_write, plot, write_figure
+from unsample.report._origin import SCHEMA
+from unsample.report._plots import axes_to_write, described_by, draw, view_to_plot, write_figure
 from unsample.report._view import View
 from unsample.report._writers import as_latex, as_markdown, as_notebook, as_text
 
@@ -71,9 +73,32 @@ class Result(ABC):
         """Return the sentences of the notes."""
         return tuple(note.text for note in self.notes)
 
+    @property
+    def targets_read(self) -> int | None:
+        """Return how many targets were read, over all models; None if none were."""
+        return None
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values, as ``--json`` prints it."""
+        """Return the result as plain values, as ``--json`` prints it.
+
+        ``schema`` is the version of its keys. The command adds ``inputs``: what it was given.
+        """
+
+    @staticmethod
+    def header() -> dict[str, Any]:
+        """Return the first keys of every `to_dict`: the versions of the keys and the package."""
+        return {"schema": SCHEMA, "unsample": __version__}
+
+    def sentence(self) -> str:
+        """Return what was found, and how, as a sentence to paste into a paper.
+
+        >>> import unsample
+        >>> print(unsample.exact([1, 3, 20], items=100, metrics="Recall@10").sentence())
+        ... # doctest: +ELLIPSIS
+        Recall@10 is 0.6667 [0.0943, 0.9916] (95 % interval for users like these), ...
+        """
+        return self.view().sentence
 
     def view(self) -> View:
         """Return the parts that are shown, for text, tables, pages and plots."""
@@ -124,15 +149,20 @@ class Result(ABC):
         self,
         path: str | os.PathLike[str] | None = None,
         *,
+        chart: str | None = None,
         metric: str | None = None,
         ax: Axes | None = None,
     ) -> Axes:
-        """Plot the chart that sums up the result, and return its matplotlib axes.
+        """Plot a chart of the result, and return its matplotlib axes.
 
         Parameters
         ----------
         path
             A file to write as well, as SVG, PDF or PNG by its ending.
+        chart
+            The chart to plot: of estimates ``"metrics"``, their intervals, ``"curves"``, a metric
+            at every K, or ``"ranks"``, P(R); of comparisons ``"models"`` or ``"differences"``. By
+            default the one that sums up the result.
         metric
             The metric to plot if each has a plot of its own; by default the first.
         ax
@@ -150,11 +180,12 @@ class Result(ABC):
         MissingExtraError
             If matplotlib is not installed.
         """
+        drawn, index = view_to_plot(self, chart=chart, metric=metric)
         if ax is None and path is not None:
-            ax = axes_to_write()
-        axes = plot(self, metric=metric, ax=ax)
+            ax = axes_to_write(drawn, index)
+        axes = draw(drawn, index, ax=ax)
         if path is not None:
-            write_figure(axes, path)
+            write_figure(axes, path, described=described_by(self, chart))
         return axes
 
     def to_latex(self) -> str:

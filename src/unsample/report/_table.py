@@ -8,11 +8,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 DASH = "\N{EN DASH}"
-#: Wider tables leave the page of a paper: then each metric has rows of its own.
-_MAX_METRICS = 4
+#: Points of the text of an article.
+_PAPER = 345.0
+#: Points of a letter in 10 point type: of most, of narrow ones and of wide ones.
+_LETTER = 5.1
+_NARROW = 2.9
+_WIDE = 7.4
+_NARROW_LETTERS = frozenset(".,:;'|()[] -ijlt")
+#: The least points of a column of words that are broken.
+_LEAST_ROOM = 100.0
+
+
+class _Type(NamedTuple):
+    """A size of type in LaTeX: how wide a letter is, relative to 10 points, and a gap in points."""
+
+    command: str
+    scale: float
+    gap: float
+
+
+_SIZES = (
+    _Type("", scale=1.0, gap=12.0),
+    _Type(r"\small", scale=0.925, gap=12.0),
+    _Type(r"\footnotesize", scale=0.85, gap=12.0),
+    _Type(r"\footnotesize\setlength{\tabcolsep}{3pt}", scale=0.85, gap=6.0),
+)
 Row = TypeVar("Row")
 Ends: TypeAlias = tuple[float, float]
 
@@ -109,6 +132,8 @@ class Table:
     over_metrics: str = ""
     #: The columns of words that name a row, beside the column ``metric``.
     keys: tuple[str, ...] = ()
+    #: The same cells with more rows and fewer columns, for papers that have no room for these.
+    unpivoted: Table | None = None
 
     @classmethod
     def of(cls, rows: Iterable[Row], columns: Columns[Row]) -> Table:
@@ -147,13 +172,63 @@ class Table:
 
     @property
     def narrow(self) -> Table:
-        """Return the table as papers set it."""
+        """Return the table as papers set it: with a column for each metric, if these fit."""
         table = self.with_ranges(interval=False).brief
-        metrics = {str(cell) for cell in self.cells("metric")} if self.over_metrics else set()
         # Without keys no column would name the rows.
-        if self.over_metrics and table.keys and len(metrics) <= _MAX_METRICS:
-            return table.pivot("metric", self.over_metrics)
+        if self.over_metrics and table.keys:
+            pivoted = table.pivot("metric", self.over_metrics)
+            if pivoted.fits_paper:
+                return pivoted
+        if self.unpivoted is not None and not table.fits_paper:
+            return self.unpivoted.narrow
         return table
+
+    @property
+    def set_in_paper(self) -> tuple[str, str]:
+        r"""Return the columns for LaTeX and the type in which the table fits an article.
+
+        Type gets smaller where that is enough. Otherwise the longest words are broken into lines.
+
+        >>> value = Number("0.2500", 0.25, ends=(0.2, 0.3))
+        >>> Table(("model", "a", "b"), (("EASE", value, value),)).set_in_paper
+        ('lrr', '')
+        >>> Table(("model", "a", "b", "c"), (("EASE", value, value, value),)).set_in_paper
+        ('lrrr', '\\footnotesize')
+        >>> Table(("model", "a", "b"), ((9 * "long name ", value, value),)).set_in_paper
+        ('p{110pt}rr', '')
+        """
+        for size in _SIZES:
+            if self._width_in(size) <= _PAPER:
+                return "".join(self.align), size.command
+        words = [index for index, side in enumerate(self.align) if side == "l"]
+        if not words:
+            return "".join(self.align), _SIZES[-1].command
+        longest = max(words, key=lambda index: self._points[index])
+        rooms = []
+        for size in _SIZES:
+            others = self._width_in(size) - size.scale * self._points[longest]
+            rooms.append(_PAPER - others)
+        wide_enough = [index for index, room in enumerate(rooms) if room >= _LEAST_ROOM]
+        chosen = wide_enough[0] if wide_enough else len(_SIZES) - 1
+        room = max(rooms[chosen], _LEAST_ROOM / 2.0)
+        columns = list(self.align)
+        columns[longest] = f"p{{{room:.0f}pt}}"
+        return "".join(columns), _SIZES[chosen].command
+
+    @property
+    def fits_paper(self) -> bool:
+        """Return whether the table fits an article, in small type at least."""
+        return self._width_in(_SIZES[-1]) <= _PAPER
+
+    def _width_in(self, size: _Type) -> float:
+        """Return how many points wide the table is in a size of type, about."""
+        return sum(size.scale * points + size.gap for points in self._points)
+
+    @property
+    def _points(self) -> list[float]:
+        """Return how many points wide the widest cell of each column is in 10 point type."""
+        rows = [self.columns, *([_in_paper(cell) for cell in row] for row in self.rows)]
+        return [max(map(_points_of, column)) for column in zip(*rows, strict=True)]
 
     def pivot(self, over: str, value: str) -> Table:
         """Return the table with a column of values for each word in the column ``over``.
@@ -188,6 +263,18 @@ class Table:
         """Return ``"l"`` for each column of words and ``"r"`` for each column of numbers."""
         first = self.rows[0] if self.rows else ("",) * len(self.columns)
         return tuple("r" if isinstance(cell, Number) else "l" for cell in first)
+
+
+def _points_of(text: str) -> float:
+    """Return how many points wide a text is in 10 point type, about."""
+    narrow = sum(letter in _NARROW_LETTERS for letter in text)
+    wide = sum(letter.isupper() or letter in "@%+mw" for letter in text)
+    return _NARROW * narrow + _WIDE * wide + _LETTER * (len(text) - narrow - wide)
+
+
+def _in_paper(cell: Cell) -> str:
+    """Return a cell as papers set it, without the signs of a markup."""
+    return f"{cell}{cell.behind}" if isinstance(cell, Number) else cell
 
 
 def _is_bold(cell: Cell) -> bool:

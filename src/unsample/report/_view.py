@@ -52,6 +52,8 @@ class View:
     settings: Notes = ()
     #: The index of the part that is plotted; if it has no chart, the next part that has one.
     plotted: int = 0
+    #: What was found, and how, to paste into a paper.
+    sentence: str = ""
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from unsample import __version__
-from unsample._rules import printable
+from unsample._rules import printable, wrapped
 from unsample.report._table import Cell, Number, Table
 from unsample.report._view import Notes, view_of
 
@@ -42,6 +42,15 @@ _LATEX = str.maketrans(
 )
 
 
+#: How words and numbers stand in the tables of notebooks.
+_STYLES = {
+    "l": "text-align:left;padding:.2em .8em",
+    "r": "text-align:right;padding:.2em .8em;white-space:nowrap",
+}
+#: Signs beyond Latin letters that LaTeX sets.
+_LATIN_SIGNS = "\u2013\u2014\u2018\u2019\u201c\u201d\u2026\u2022"
+
+
 def as_text(result: object, *, warnings: bool = True, verbose: bool = False) -> str:
     """Return a result as aligned tables.
 
@@ -52,20 +61,32 @@ def as_text(result: object, *, warnings: bool = True, verbose: bool = False) -> 
     warnings
         Whether warnings stand at the end.
     verbose
-        Whether columns of details, such as bounds, and the settings are shown too.
+        Whether columns of details, such as bounds, the settings and the sentence for a paper are
+        shown too.
+
+    Returns
+    -------
+    str
+        The text, in which sentences are wrapped at 100 columns.
     """
     shown = view_of(result)
     settings = [f"{name}: {value}" for name, value in shown.settings if verbose]
     tables = (table.with_ranges() for table in shown.tables)
     blocks = [
-        "\n".join(map(_one_line, shown.about)),
+        "\n".join(map(_wrapped, shown.about)),
         *(_aligned(table if verbose else table.brief) for table in tables),
-        "\n".join(map(_one_line, shown.verdicts)),
-        _one_line(_explained(shown.notes)),
+        "\n".join(map(_wrapped, shown.verdicts)),
+        "\n".join(_wrapped(f"{term}: {text}") for term, text in shown.notes),
         "\n".join(map(_one_line, settings)),
-        *(f"warning: {printable(text)}" for text in shown.warnings if warnings),
+        _wrapped(f"for a paper: {shown.sentence}" if verbose and shown.sentence else ""),
+        *(wrapped(f"warning: {text}") for text in shown.warnings if warnings),
     ]
     return "\n\n".join(filter(None, blocks))
+
+
+def _wrapped(text: str) -> str:
+    """Return text as one paragraph of wrapped lines, whatever line ends it holds."""
+    return wrapped(_one_line(text))
 
 
 def _one_line(text: object) -> str:
@@ -108,9 +129,19 @@ def _html_escaped(text: object) -> str:
 
 
 def _html_table(table: Table) -> str:
+    """Return a table below its name, which also keeps it apart from the table above."""
+    styles = [_STYLES[side] for side in table.align]
     rows = [("th", table.columns), *(("td", row) for row in table.rows)]
-    cells = ("".join(f"<{tag}>{_html_escaped(cell)}</{tag}>" for cell in row) for tag, row in rows)
-    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+    lines = (
+        "".join(
+            f'<{tag} style="{style}">{_html_escaped(cell)}</{tag}>'
+            for cell, style in zip(row, styles, strict=True)
+        )
+        for tag, row in rows
+    )
+    name = f"<p><b>{_html_escaped(table.caption)}</b></p>" if table.caption else ""
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'{name}<table style="margin-bottom:1em">{body}</table>'
 
 
 def as_latex(result: object) -> str:
@@ -120,9 +151,12 @@ def as_latex(result: object) -> str:
     numbers. The citation and all warnings stand above, as comments.
     """
     shown = view_of(result)
-    above = [f"Made with unsample {__version__}; cite {CITATION}", *shown.verdicts]
+    above = [f"Made with unsample {__version__}; cite {CITATION}"]
+    above += [text for text in shown.verdicts if text not in shown.sentence]
+    above += [f"For the text: {shown.sentence}"] if shown.sentence else []
     above += [f"Warning: {text}" for text in shown.warnings]
-    comments = "\n".join(f"% {_one_line(text)}" for text in above)
+    above += _on_letters(shown.tables)
+    comments = "\n".join(f"% {line}" for text in above for line in _wrapped(text).splitlines())
     tables = []
     for table in shown.tables:
         note = _latex_escaped(_signs(table.narrow))
@@ -132,15 +166,40 @@ def as_latex(result: object) -> str:
     return "\n\n".join([comments, *tables]) + "\n"
 
 
+def _on_letters(tables: Iterable[Table]) -> list[str]:
+    """Return how to set letters that pdfLaTeX has not, if there are such."""
+    texts = {str(cell) for table in tables for row in table.narrow.rows for cell in row}
+    beyond = sorted({letter for text in texts for letter in text if _is_beyond_latin(letter)})
+    if not beyond:
+        return []
+    letters = "".join(beyond[:20])
+    how = r"XeLaTeX or LuaLaTeX, the package fontspec, and a font that has them: \setmainfont{...}"
+    return [f"The letters {letters} need {how}"]
+
+
+def _is_beyond_latin(letter: str) -> bool:
+    """Return whether pdfLaTeX cannot set a letter from text in UTF-8.
+
+    >>> [_is_beyond_latin(letter) for letter in "aé–Жα模"]
+    [False, False, False, True, True, True]
+    """
+    return letter > "\u024f" and ord(letter) not in _LATEX and letter not in _LATIN_SIGNS
+
+
 def table_latex(table: Table, caption: str, *, label: str = "", note: str = "") -> str:
-    """Return a table for LaTeX; the ``note`` below it is LaTeX already."""
+    """Return a table for LaTeX; the ``note`` below it is LaTeX already.
+
+    A table that is too wide for the text of an article has lines for long words, and small type.
+    """
     shown = table.narrow
+    columns, size = shown.set_in_paper
     lines = [
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{_latex_escaped(caption)}}}",
         *([rf"\label{{{label}}}"] if label else []),
-        rf"\begin{{tabular}}{{{''.join(shown.align)}}}",
+        *([size] if size else []),
+        rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
         _latex_row(shown.columns),
         r"\midrule",

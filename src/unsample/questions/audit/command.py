@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @verb(
     click.Argument(["negatives"], metavar="FILE", type=options.SOURCE),
-    options.items(required=True),
+    options.items("Items in the catalogue that negatives were drawn from.", required=True),
     options.option(
         "--exclude",
         "FILE",

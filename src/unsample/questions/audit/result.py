@@ -52,7 +52,7 @@ class Audit(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values, as ``--json`` prints it."""
-        return {
+        return self.header() | {
             "items": self.catalogue,
             "targets": self.targets,
             "sampled": list(self.sampled),
@@ -60,6 +60,11 @@ class Audit(Result):
             "call": self.call,
             "advice": self.advice,
         }
+
+    @property
+    def targets_read(self) -> int:
+        """Return how many targets were read: each has a list."""
+        return self.targets
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each finding."""

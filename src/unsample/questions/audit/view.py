@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unsample import __version__
 from unsample.questions.audit.result import Audit, Finding
 from unsample.report import Columns, Number, Part, Table, View
 
@@ -29,5 +30,11 @@ def view_of_audit(result: Audit) -> View:
         verdicts=(
             *(f"{row.question}: {row.sentence}" for row in result.findings),
             *filter(None, [result.advice, result.call]),
+        ),
+        sentence=" ".join(
+            (
+                *(row.sentence for row in result.findings),
+                f"(Audit of {what}, unsample {__version__}.)",
+            )
         ),
     )

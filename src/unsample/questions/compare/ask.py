@@ -389,7 +389,7 @@ def _metrics_of(
         first = next(iter(models.made.values()))
         return comparable(first.metrics)
     possible = [usual_metrics(counts) for counts in models.counts.values()]
-    return comparable(min(possible, key=len))
+    return comparable([name for name in possible[0] if all(name in names for names in possible)])
 
 
 def _check_alike(models: Models, protocol: str | None) -> None:

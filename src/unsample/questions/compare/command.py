@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     flag("--on-each", "With --fail-if-worse and --across: worse on any data set, not in the mean."),
     *options.TABLES,
     options.PLOT,
+    options.CHART,
     examples=(
         "unsample compare ease.csv als.csv --items 3706 --sampled 99 -m NDCG@50",
         "unsample compare EASE=ease.csv VAE=1.csv VAE=2.csv VAE=3.csv --items 3706 --sampled 99",

@@ -266,6 +266,12 @@ class Across(Result):
         return pairs, values, missing
 
     @property
+    def targets_read(self) -> int | None:
+        """Return how many targets were read, over all data sets, models and runs."""
+        targets = [comparison.targets_read for comparison in self.comparisons.values()]
+        return None if None in targets else sum(filter(None, targets))
+
+    @property
     def cells(self) -> list[dict[str, Any]]:
         """Return the estimate of each model on each data set."""
         return [
@@ -282,18 +288,22 @@ class Across(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values, as ``--json`` prints it."""
-        return {
-            "across": self.across,
-            "models": list(self.models),
-            "datasets": list(self.comparisons),
-            "whole": list(self.whole),
-            "level": self.level,
-            "cells": self.cells,
-            "means": [dict(vars(row)) for row in self.standings],
-            "differences": self.rows(),
-            "sentences": list(self.sentences()),
-            "warnings": list(self.warnings),
-        } | ({} if self.gated is None else {"gate": self.gated.to_dict()})
+        return (
+            self.header()
+            | {
+                "across": self.across,
+                "models": list(self.models),
+                "datasets": list(self.comparisons),
+                "whole": list(self.whole),
+                "level": self.level,
+                "cells": self.cells,
+                "means": [dict(vars(row)) for row in self.standings],
+                "differences": self.rows(),
+                "sentences": list(self.sentences()),
+                "warnings": list(self.warnings),
+            }
+            | ({} if self.gated is None else {"gate": self.gated.to_dict()})
+        )
 
 
 def _models_of(comparisons: Mapping[str, Comparison]) -> tuple[str, ...]:

@@ -249,24 +249,34 @@ class Comparison(Result):
             f"{smallest.value:.4f} [{smallest.low:.4f}, {smallest.high:.4f}]."
         )
 
+    @property
+    def targets_read(self) -> int | None:
+        """Return how many targets were read, over all models and runs."""
+        targets = [result.targets_read for result in self.estimates.values()]
+        return None if None in targets else sum(filter(None, targets))
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each difference."""
         return [pair.to_dict() for pair in self.differences]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values, as ``--json`` prints it."""
-        return {
-            "models": list(self.models),
-            "paired": self.paired,
-            "matched": self.matched,
-            "level": self.level,
-            "scored": self.scored,
-            "runs": dict(self.runs),
-            "standings": [dict(vars(row)) for row in self.standings],
-            "differences": self.rows(),
-            "sentences": list(self.sentences()),
-            "warnings": list(self.warnings),
-        } | ({} if self.gated is None else {"gate": self.gated.to_dict()})
+        return (
+            self.header()
+            | {
+                "models": list(self.models),
+                "paired": self.paired,
+                "matched": self.matched,
+                "level": self.level,
+                "scored": self.scored,
+                "runs": dict(self.runs),
+                "standings": [dict(vars(row)) for row in self.standings],
+                "differences": self.rows(),
+                "sentences": list(self.sentences()),
+                "warnings": list(self.warnings),
+            }
+            | ({} if self.gated is None else {"gate": self.gated.to_dict()})
+        )
 
 
 def name_of(metric: str | Metric, metrics: Sequence[Metric]) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from unsample import __version__
 from unsample.questions.compare.data_sets import LIKE, THESE, Across, MeanStanding
 from unsample.questions.compare.differences import Difference
 from unsample.questions.compare.models import is_published
 from unsample.questions.compare.result import Comparison, Standing
 from unsample.questions.estimate.result import BOUNDS, Estimates
-from unsample.questions.estimate.view import heading, is_exact
+from unsample.questions.estimate.view import heading, how_ranked, is_exact
 from unsample.report import (
     DASH,
     Columns,
@@ -44,6 +45,7 @@ def view_of_comparison(result: Comparison) -> View:
         verdicts=result.sentences(),
         notes=_notes(result),
         warnings=result.warnings,
+        sentence=" ".join((*result.sentences(), _origin(result))),
         settings=(
             ("Models", ", ".join(result.models)),
             ("Compared", result.pairing),
@@ -51,6 +53,21 @@ def view_of_comparison(result: Comparison) -> View:
             ("Runs", ", ".join(f"{name} {count}" for name, count in result.runs.items())),
         ),
     )
+
+
+def _origin(result: Comparison) -> str:
+    """Return how models were compared and from which data, as a sentence for a paper."""
+    first, *others = result.estimates.values()
+    models = f"{len(result.models)} models were compared with unsample {__version__}"
+    if is_published(first):
+        return f"{models}, from printed numbers."
+    runs = _runs_in_words(result).removesuffix(", a run of").rstrip(",")
+    ranked = how_ranked(first, *others)
+    if _is_mixed(result.estimates.values()):
+        ranked = "ranks among samples of some models, and among all items of others"
+    if result.scored:
+        ranked += f", by {sum(result.scored.values()):,} scores in all"
+    return f"{models}, {result.pairing}{runs}, from {ranked}."
 
 
 def _about(result: Comparison) -> tuple[str, ...]:
@@ -207,7 +224,14 @@ def view_of_means(result: Across) -> View:
         ),
         warnings=result.warnings,
         settings=(("Means are over", ", ".join(result.whole)), ("Level", _sure(result))),
+        sentence=" ".join((*result.sentences(), _origin_of_means(result))),
     )
+
+
+def _origin_of_means(result: Across) -> str:
+    """Return how models were compared and on which data sets, as a sentence for a paper."""
+    models = f"{len(result.models)} models were compared with unsample {__version__}"
+    return f"{models} by means over {len(result.whole)} data sets ({', '.join(result.whole)})."
 
 
 def _cells(result: Across) -> Table:
@@ -231,13 +255,13 @@ def _cells(result: Across) -> Table:
         "data set": lambda cell: cell.data_set,
         "estimate": lambda cell: _bracketed(_standing(cell.standing, cell.comparison)),
     }
-    table = replace(Table.of(cells, columns), keys=("model", "data set"))
-    return replace(
-        table.pivot("data set", "estimate"),
-        keys=("model",),
+    table = replace(
+        Table.of(cells, columns),
+        keys=("model", "data set"),
         caption=f"Models on each data set, with {100 * result.level:g} % intervals",
         identity="datasets",
     )
+    return replace(table.pivot("data set", "estimate"), keys=("model",), unpivoted=table)
 
 
 class _Cell(NamedTuple):

@@ -141,7 +141,7 @@ def estimate(
           target was ranked, and metrics are means over targets.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`; by default Recall@10, NDCG@10
-        and AP@10.
+        and Recall@50, or AP@10 if users have several targets.
     method
         ``"auto"``, the median of the posterior, or a method of a paper (`unsample.estimators` lists
         them), such as ``"mle"`` or ``"bv(gamma=0.01)"``; or several of these. The methods of papers

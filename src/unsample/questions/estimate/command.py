@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     options.option("--by", "COLUMN", "Estimate for each value of this column, such as model."),
     *options.TABLES,
     options.PLOT,
+    options.CHART,
     examples=(
         "unsample estimate ranks.csv --items 3706 --sampled 99",
         "unsample estimate runs.parquet --items 3706 --sampled 99 -m NDCG@10,HR@50 --by model",

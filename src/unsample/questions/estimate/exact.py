@@ -15,7 +15,7 @@ from unsample.bounds import MeanError
 from unsample.counts import WHOLE, RankCounts, Targets, number_users
 from unsample.designs import UserValues
 from unsample.errors import DesignError, InputError, RankError
-from unsample.metrics import DEFAULT_METRICS, Metric
+from unsample.metrics import DEFAULT_METRICS, DEFAULT_OF_ONE_TARGET, Metric
 from unsample.questions.estimate.diagnostics import beyond_items
 from unsample.questions.estimate.inputs import refuse_run
 from unsample.questions.estimate.result import Estimate, Estimates
@@ -53,7 +53,7 @@ def exact(
         The number of candidates, the relevant ones included: one number, or one for each rank.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`; by default Recall@10, NDCG@10
-        and AP@10.
+        and Recall@50, or AP@10 if ``users`` are given.
     users
         The user of each rank, if users have several relevant items. Metrics are means over users.
     relevance
@@ -95,7 +95,8 @@ def exact(
     refuse_run(full_ranks)
     if items is None:
         raise DesignError("items must be given with ranks, got None; it counts all candidates")
-    wanted = _metrics.parse_all(DEFAULT_METRICS if metrics is None else metrics)
+    usual = DEFAULT_OF_ONE_TARGET if users is None else DEFAULT_METRICS
+    wanted = _metrics.parse_all(usual if metrics is None else metrics)
     ranks = as_integer_array("ranks", full_ranks, hint=WHOLE).astype(np.int64)
     grades = None
     if relevance is not None:

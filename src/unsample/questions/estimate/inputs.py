@@ -23,7 +23,7 @@ from unsample.counts import (
     check_agrees,
 )
 from unsample.errors import DesignError, InputError
-from unsample.metrics import DEFAULT_METRICS
+from unsample.metrics import DEFAULT_METRICS, DEFAULT_OF_ONE_TARGET
 from unsample.questions.estimate.prior_choice import check_protocol
 from unsample.tables import Asked, Read, is_table, read_counts, read_data_sets, read_models
 
@@ -226,6 +226,8 @@ def named_by_stem(paths: Iterable[Any]) -> dict[str, Any]:
 
 def usual_metrics(counts: RankCounts) -> list[str]:
     """Return the default metrics, except those that these counts cannot give."""
-    if not counts.several or (counts.position > 0).all():
+    if not counts.several:
+        return list(DEFAULT_OF_ONE_TARGET)
+    if (counts.position > 0).all():
         return list(DEFAULT_METRICS)
     return [name for name in DEFAULT_METRICS if not _metrics.parse(name).family.uses_positions]

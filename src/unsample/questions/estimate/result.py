@@ -37,7 +37,7 @@ MEAN = "mean"
 _RESOLVED = 0.25
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
     """One metric by one method: its value, an interval for the true metric, and bounds.
 
@@ -48,6 +48,8 @@ class Estimate:
     (0.779, 'mean')
     >>> [round(end, 3) for end in estimate.interval(0.95)]
     [0.75, 0.808]
+    >>> estimate
+    AUC = 0.7787 [0.7497 .. 0.8078] (auto, 95 % interval)
     """
 
     metric: Metric
@@ -198,11 +200,14 @@ class Estimate:
 
     def __str__(self) -> str:
         low, high = self.interval()
-        source = ", bounds" if self.source == BOUNDS else ""
-        return f"{self.metric} = {self.value:.4f} [{low:.4f} .. {high:.4f}] ({self.method}{source})"
+        kind = "bounds" if self.source == BOUNDS else "interval"
+        how = f"{self.method}, {100 * DEFAULT_LEVEL:g} % {kind}"
+        return f"{self.metric} = {self.value:.4f} [{low:.4f} .. {high:.4f}] ({how})"
+
+    __repr__ = __str__
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MeanOfRuns(Estimate):
     """One metric of a model: the mean of its runs, whose spread is a part of the error."""
 
@@ -449,13 +454,25 @@ class Estimates(Result, Mapping[str, Estimate]):
         view: View = import_whole("unsample.questions.estimate.view").view_of_groups(groups)
         return view
 
+    @property
+    def targets_read(self) -> int | None:
+        """Return how many targets were read, over all runs of a model."""
+        first = self.entries[0]
+        if isinstance(first, MeanOfRuns):
+            return sum(run.counts.total for run in first.runs)
+        return self.counts.total
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each metric and method."""
         return [entry.to_dict(self.level) for entry in self.entries]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values, as ``--json`` prints it."""
-        return {
+        """Return the result as plain values, as ``--json`` prints it.
+
+        ``P(R)`` holds the share of targets in ranges of ranks, by method, with its interval.
+        """
+        ranges = import_whole("unsample.questions.estimate.curves").RankRanges.of(self)
+        return self.header() | {
             "items": one_or_range(*self.counts.catalogues),
             "sampled": one_or_range(*self.counts.samples),
             "users": self.counts.users,
@@ -466,6 +483,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             "protocol": self.protocol,
             "filtered": self.filtered,
             "negatives": "own" if self.counts.shared is None else "shared",
+            "P(R)": None if ranges is None else ranges.to_dict(),
         }
 
 

@@ -7,12 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+from unsample import __version__
 from unsample.counts import RankCounts
-from unsample.questions.estimate.curves import curves_chart
-from unsample.questions.estimate.result import BOUNDS, Estimate, Estimates
+from unsample.questions.estimate.curves import curves_chart, ranks_chart
+from unsample.questions.estimate.result import AUTO, BOUNDS, Estimate, Estimates
 from unsample.report import Cell, Notes, Number, Part, Table, View, number
 
 _LIKE = "users like these"
+#: Names of methods that a sentence need not name, and of the one that it does not report.
+_EXACT_METHOD = "exact"
+_GUIDED_METHOD = "guided"
+_SAMPLED = "naive"
 #: What intervals mean, by the source of an estimate.
 _MEANINGS = {
     "prior": (
@@ -27,6 +32,13 @@ _GUIDED = (
     ("interval", "where a full ranking of these users would land"),
     (_LIKE, "the interval for others"),
 )
+#: What a paper says of a protocol.
+_PROTOCOLS = {
+    "unseen": "items that a user had seen were no candidates",
+    "all": "items that a user had seen were candidates too",
+    "repeats": "items that a user had seen were candidates too, and users choose items again",
+    "graph": "other relevant items were left out when a target was ranked",
+}
 _Row: TypeAlias = tuple[str, Estimate]
 
 
@@ -40,10 +52,109 @@ def view_of_estimates(result: Estimates) -> View:
         parts=(
             Part("Results", _table({"": result})),
             Part("At every K", drawn=partial(curves_chart, result)),
+            Part("P(R)", drawn=partial(ranks_chart, result)),
         ),
         notes=_notes([result]),
         warnings=result.warnings,
+        settings=_settings(result),
+        sentence=sentence_of(result),
     )
+
+
+def _settings(result: Estimates) -> Notes:
+    """Return what the numbers were made from, as far as the result knows it."""
+    counts = result.counts
+    items = range_in_words(*counts.catalogues)
+    settings = [("Users", f"{counts.users:,}"), ("Targets", f"{counts.total:,}")]
+    settings.append(("Items", items))
+    if not is_ranked_in_full(counts):
+        settings += [
+            ("Sampled items", range_in_words(*counts.samples)),
+            ("Drawn", _drawing(counts)),
+            ("Protocol", result.protocol or "not stated"),
+        ]
+    settings.append(("Methods", ", ".join(result.methods)))
+    settings.append(("Level", f"{100 * result.level:g} %"))
+    return tuple(settings)
+
+
+def sentence_of(result: Estimates, *, data: str = "") -> str:
+    """Return estimates, their method and their data, as a sentence for a paper.
+
+    It takes ``auto`` if that was asked for, else the first method that is no sampled metric.
+
+    Parameters
+    ----------
+    result
+        The estimates.
+    data
+        What they were made from; by default the ranks.
+
+    >>> import unsample
+    >>> result = unsample.exact([1, 3, 20], items=100, metrics="Recall@10")
+    >>> print(sentence_of(result, data="three ranks").partition(", computed with ")[0])
+    Recall@10 is 0.6667 [0.0943, 0.9916] (95 % interval for users like these)
+    """
+    by_preference = sorted(result.methods, key=lambda name: (name != AUTO, name == _SAMPLED))
+    method = by_preference[0]
+    entries = [entry for entry in result.entries if entry.method == method]
+    exact = all(map(is_exact, entries))
+    how = "computed" if exact else "estimated"
+    by = "" if method in (_EXACT_METHOD, _GUIDED_METHOD) else f" (method {method})"
+    values = _values(entries, level=result.level, guided=result.guided)
+    made_from = data or how_ranked(result)
+    return f"{values}, {how} with unsample {__version__}{by} from {made_from}."
+
+
+def _values(entries: Collection[Estimate], *, level: float, guided: bool) -> str:
+    """Return estimates with their intervals, as the start of a sentence."""
+    numbers = []
+    for entry in entries:
+        shown = value_of(entry, level, guided=guided)
+        numbers.append(f"{entry.metric} is {shown}{shown.behind}")
+    *others, last = numbers
+    listed = f"{', '.join(others)} and {last}" if others else last
+    in_full = all(map(is_exact, entries))
+    if guided and in_full:
+        return f"{listed} for these users"
+    kind = "interval" if len(numbers) == 1 else "intervals"
+    whose = " for these users" if guided else " for users like these" if in_full else ""
+    return f"{listed} ({100 * level:g} % {kind}{whose})"
+
+
+def how_ranked(result: Estimates, *others: Estimates) -> str:
+    """Return whose ranks there are, among which items, and how these were drawn, for a paper.
+
+    >>> import unsample
+    >>> ranks = [1 + user**3 // 300_000 for user in range(300)]
+    >>> result = unsample.estimate(ranks, items=3706, sampled=99, metrics="AUC", protocol="unseen")
+    >>> print(how_ranked(result).partition(";")[0])
+    the ranks of 300 users among 99 sampled items of 3,706
+    """
+    counts = result.counts
+    all_counts = [counts, *(other.counts for other in others)]
+    items = range_in_words(*_span(some.catalogues for some in all_counts))
+    if all(map(is_ranked_in_full, all_counts)):
+        return f"the ranks of {users_in_words(result)} among all {items} items"
+    in_samples = [some.take(~some.full) if some.full.any() else some for some in all_counts]
+    sampled = range_in_words(*_span(some.samples for some in in_samples))
+    text = f"the ranks of {users_in_words(result)} among {sampled} sampled items of {items}"
+    if counts.full.any():
+        text += f" ({int(counts.count[counts.full].sum()):,} of them among all)"
+    protocol = _PROTOCOLS.get(result.protocol or "", "the protocol is not stated")
+    return f"{text}; sampled items were drawn {_drawing(counts)}; {protocol}"
+
+
+def is_ranked_in_full(counts: RankCounts) -> bool:
+    """Return whether every target was ranked among all items."""
+    return not counts.replacement and bool((counts.sampled == counts.items - 1).all())
+
+
+def _drawing(counts: RankCounts) -> str:
+    """Return how sampled items were drawn, for a paper."""
+    replacement = "with" if counts.replacement else "without"
+    whose = "for each target" if counts.shared is None else "once for all targets"
+    return f"{whose}, uniformly at random, {replacement} replacement"
 
 
 def view_of_groups(groups: Mapping[str, Estimates]) -> View:
@@ -71,22 +182,22 @@ def heading(result: Estimates, *others: Estimates) -> str:
     """
     counts = result.counts
     all_counts = [counts, *(other.counts for other in others)]
-    items = _range(*_span(some.catalogues for some in all_counts))
-    if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
-        return f"{_users(result)} ranked among all {items} items"
-    sampled = _range(*_span(some.samples for some in all_counts))
+    items = range_in_words(*_span(some.catalogues for some in all_counts))
+    if is_ranked_in_full(counts):
+        return f"{users_in_words(result)} ranked among all {items} items"
+    sampled = range_in_words(*_span(some.samples for some in all_counts))
     among = ","
     if counts.full.any():
         in_samples = [some.take(~some.full) for some in all_counts]
-        sampled = _range(*_span(some.samples for some in in_samples))
+        sampled = range_in_words(*_span(some.samples for some in in_samples))
         in_full = int(counts.count[counts.full].sum())
         among = f", {in_full:,} ranked in full, the others among"
     protocol = f"protocol {result.protocol or 'not stated'}"
     how = _how_drawn(counts)
-    return f"{_users(result)}{among} {sampled} of {items} items {how}, {protocol}"
+    return f"{users_in_words(result)}{among} {sampled} of {items} items {how}, {protocol}"
 
 
-def _users(result: Estimates) -> str:
+def users_in_words(result: Estimates) -> str:
     """Return how many users there are, and how many targets if these are more."""
     counts = result.counts
     users = f"{counts.users:,} user{'s' if counts.users > 1 else ''}"
@@ -110,7 +221,7 @@ def _span(ranges: Iterable[tuple[int, int]]) -> tuple[int, int]:
     return min(lows), max(highs)
 
 
-def _range(low: int, high: int) -> str:
+def range_in_words(low: int, high: int) -> str:
     """Return a range in words, or the one number that it holds."""
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 

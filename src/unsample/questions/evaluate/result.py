@@ -171,4 +171,4 @@ class Evaluation(Estimates):
         cost = {"design": self.design.name, "scored": self.scored, "share": self.share}
         if self.error is not None:
             cost |= {"error": self.error, "reached": self.reached}
-        return cost | super().to_dict()
+        return super().to_dict() | cost | {"seed": self.rng}

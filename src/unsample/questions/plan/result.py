@@ -9,6 +9,7 @@ from unsample._rounding import percent, percent_at_most, rounded_up
 from unsample.designs import Design, Fixed, Guided
 from unsample.metrics import Metric
 from unsample.report import Result
+from unsample.uncertainty import DEFAULT_LEVEL
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ class Plan(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values, as ``--json`` prints it."""
-        return {
+        return self.header() | {
+            "level": DEFAULT_LEVEL,
             "metric": self.metric.name,
             "items": self.catalogue,
             "users": self.users,

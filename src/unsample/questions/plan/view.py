@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from unsample import __version__
 from unsample._rounding import percent
 from unsample.questions.plan.result import Plan
 from unsample.report import Columns, Number, Part, Table, View, number
@@ -30,6 +31,10 @@ def view_of_plan(result: Plan) -> View:
             Part("Designs", replace(table, caption="Designs and their cost", identity="designs")),
         ),
         verdicts=(result.recommendation,),
+        sentence=(
+            f"The evaluation of {result.metric} on {what} was planned with unsample {__version__}: "
+            f"design {result.best.name}, {result.best.cost:,.0f} scores."
+        ),
         notes=(
             ("interval", "at 95 %, of these users ranked in full, relative"),
             ("tells apart", "the smallest difference of two models, unpaired, each at this cost"),

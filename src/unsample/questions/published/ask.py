@@ -18,7 +18,7 @@ from unsample import metrics as _metrics
 from unsample._checks import check_flag, check_integer, check_level
 from unsample.counts import Negatives, as_negatives, refuse_shared
 from unsample.errors import ContradictionError, DesignError, UnsampleError, UnsampleWarning
-from unsample.metrics import DEFAULT_METRICS, Metric
+from unsample.metrics import DEFAULT_OF_ONE_TARGET, Metric
 from unsample.posterior import Cloud, FittedNumbers, FixedNumbers, Numbers, Prior
 from unsample.questions.compare.ask import compare
 from unsample.questions.estimate.prior_choice import SHIPPED, as_prior, check_protocol
@@ -111,7 +111,7 @@ def published(
     protocol, prior
         As in `unsample.estimate`. Without a prior, intervals are the bounds.
     metrics
-        The full-catalogue metrics to estimate; by default Recall@10, NDCG@10 and AP@10.
+        The full-catalogue metrics to estimate; by default Recall@10, NDCG@10 and Recall@50.
     level
         The level of the intervals that are shown.
     negatives
@@ -150,7 +150,7 @@ def published(
     settings = _Settings(
         protocol=protocol,
         prior=as_prior(prior),
-        metrics=_metrics.parse_all(DEFAULT_METRICS if metrics is None else metrics),
+        metrics=_metrics.parse_all(DEFAULT_OF_ONE_TARGET if metrics is None else metrics),
         level=level,
         replacement=drawn.replacement,
         percent=percent,

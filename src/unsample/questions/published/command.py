@@ -45,6 +45,7 @@ _DECIMAL_COMMA = re.compile(r"=\s*\d+,\d+\s*(?:,|%|$)")
     options.flag("--percent", "The values are percentages."),
     option("--runs", "R", "Runs that the numbers are means of.", type=int, default=1),
     options.PLOT,
+    options.CHART,
     options.flag("--csv", "Print the rows as CSV."),
     examples=(
         "unsample published HR@10=0.690 NDCG@10=0.412 --items 3706 --sampled 99 --users 6040",

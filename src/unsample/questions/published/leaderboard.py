@@ -159,7 +159,7 @@ class Leaderboard(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values, as ``--json`` prints it."""
-        return {
+        return self.header() | {
             "models": list(self.models),
             "level": self.level,
             "standings": self.rows(),

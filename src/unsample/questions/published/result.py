@@ -12,7 +12,7 @@ from unsample.questions.published.paper_numbers import Paper, Printed
 from unsample.uncertainty import DEFAULT_LEVEL
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PublishedEstimate(Estimate):
     """One metric from printed numbers."""
 
@@ -73,3 +73,8 @@ class Published(Estimates):
             for number in self.numbers
         ]
         return super().to_dict() | {"published": printed}
+
+    @property
+    def targets_read(self) -> None:
+        """Return None: printed numbers hold no targets."""
+        return

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from unsample import __version__
 from unsample._rounding import rounded, rounded_down
 from unsample.questions.estimate.result import BOUNDS
-from unsample.questions.estimate.view import heading, value_of, view_of_estimates
+from unsample.questions.estimate.view import (
+    heading,
+    how_ranked,
+    sentence_of,
+    value_of,
+    view_of_estimates,
+)
 from unsample.questions.published.leaderboard import Leaderboard, Place
 from unsample.questions.published.result import Published
 from unsample.report import Cell, Number, Part, Table, View
@@ -19,13 +26,16 @@ def view_of_published(result: Published) -> View:
     ranges = "; ".join(
         f"{number}, from {number.low:.6g} to {number.high:.6g}" for number in result.numbers
     )
+    *others, last = map(str, result.numbers)
+    printed = f"{', '.join(others)} and {last}" if others else last
     return replace(
         whole,
         verb="published",
         title="From printed numbers to the full catalogue",
         about=(f"from {', '.join(map(str, result.numbers))}", *whole.about),
         verdicts=tuple(_too_high(result)),
-        settings=(("Printed, and what rounding leaves open", ranges),),
+        settings=(("Printed, and what rounding leaves open", ranges), *whole.settings),
+        sentence=sentence_of(result, data=f"{printed}, as printed for {how_ranked(result)}"),
     )
 
 
@@ -66,12 +76,14 @@ def view_of_leaderboard(result: Leaderboard) -> View:
         lines = dict.fromkeys(heading(estimates) for estimates in models.values())
         about += [f"{name}: {line}" if name else line for line in lines]
     sure = f"{100 * result.level:g} %, corrected for all pairs"
+    origin = f"The estimates were made with unsample {__version__}"
     return View(
         verb="published",
         title=f"What {len(result.models)} models are worth on the full catalogue",
         about=tuple(about),
         parts=(Part("Models", _places(result)),),
         verdicts=result.sentences(),
+        sentence=" ".join((*result.sentences(), f"{origin}: {'; '.join(about)}.")),
         notes=(("places", f"between which each model lies ({sure}); overlapping ones are tied"),),
         warnings=result.warnings,
     )

@@ -201,9 +201,12 @@
 
     function limits() {
       const known = [...view().series.flatMap((one) => one.y), ...bands().flatMap((band) => band.high)];
-      return [0, 1.05 * Math.max(...known) || 1];
+      const high = 1.05 * Math.max(...known) || 1;
+      return spec.log_y ? [view().floor, 2 * high] : [0, high];
     }
-    const points = (values) => values.map((value, i) => `${px(x.at(view().x[i]))} ${px(y.at(value))}`);
+    // A logarithmic axis has no place for 0: such points lie on its lower end.
+    const height = (value) => y.at(spec.log_y ? Math.max(value, view().floor) : value);
+    const points = (values) => values.map((value, i) => `${px(x.at(view().x[i]))} ${px(height(value))}`);
     function drawBand(band) {
       const around = points(band.high).concat(points(band.low).reverse());
       return path(`band ${band.role}`, `M${around.join("L")}Z`);
@@ -218,7 +221,7 @@
     function drawCursor(box) {
       const at = x.at(view().x[held.at]);
       const dots = view().series.map((one) =>
-        svg("circle", { class: `dot s${one.style}`, cx: px(at), cy: px(y.at(one.y[held.at])), r: 4 }));
+        svg("circle", { class: `dot s${one.style}`, cx: px(at), cy: px(height(one.y[held.at])), r: 4 }));
       return [path("cursor", `M${px(at)} ${box.top}V${box.bottom}`), ...dots];
     }
     function summary() {
@@ -228,9 +231,9 @@
       return `${view().y_label} against ${spec.x_label}. ${curves.join("; ")}`;
     }
     function draw(width) {
-      const height = Math.round(Math.min(400, Math.max(270, width * (printing ? 0.4 : 0.5))));
-      const box = { right: width - 14, top: 12, bottom: height - 48 };
-      y = scale(limits(), box.bottom, box.top, false);
+      const tall = Math.round(Math.min(400, Math.max(270, width * (printing ? 0.4 : 0.5))));
+      const box = { right: width - 14, top: 12, bottom: tall - 48 };
+      y = scale(limits(), box.bottom, box.top, spec.log_y);
       box.left = 34 + 7 * Math.max(...y.ticks.map((tick) => tickText(tick).length));
       const places = view().x;
       x = scale([places[0], places[places.length - 1]], box.left, box.right, true);
@@ -249,7 +252,7 @@
         ...view().series.map(drawCurve),
         ...(held.at === null ? [] : drawCursor(box)),
       ];
-      return [[width, height], summary(), marks, held.at === null ? null : [x.at(places[held.at]), 8]];
+      return [[width, tall], summary(), marks, held.at === null ? null : [x.at(places[held.at]), 8]];
     }
     function tell(i) {
       const curves = view().series.map((one) =>
@@ -267,7 +270,7 @@
       const ranges = bands().map((band) => key([path(`band ${band.role}`, "M1 1H35V11H1Z")], band.name));
       held.keys.replaceChildren(...curves, ...ranges);
     }
-    if (spec.views.some((one) => one.bands.length)) {
+    if (spec.views.some((one) => one.bands.some((band) => band.role === "bounds"))) {
       held.controls.append(toggle("show bounds", true, (on) => {
         wide = on;
         change();
