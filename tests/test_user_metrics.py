@@ -1,6 +1,7 @@
 """Metrics of users with several relevant items: slow references, and what libraries say."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -43,17 +44,17 @@ def problems(draw):
 def whose_is_which():
     """Return library -> its metric -> ours, as the page has it."""
     text = (Path(__file__).parents[1] / "docs" / "libraries.md").read_text()
-    table = text.partition("## Whose metric is which")[2].partition("\n\nThese have")[0]
-    head, _, *rows = [
-        [cell.strip(" `") for cell in line.strip("|").split("|")]
+    table = text.partition("## Whose metric is which")[2].partition("\n\nSame name")[0]
+    _, _, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
         for line in table.splitlines()
         if line.startswith("|")
     ]
     return {
-        "trec" if name == "ir_measures" else name.casefold(): {
-            row[column]: row[0] for row in rows if row[column]
-        }
-        for column, name in enumerate(head[1:], 1)
+        "trec" if library == "ir_measures" else library.casefold(): dict(
+            re.findall(r"`([^`]+)` = `([^`]+)`", pairs)
+        )
+        for library, pairs in rows
     }
 
 

@@ -7,7 +7,6 @@ A table named ``bench`` stands between the lines ``<!-- table: bench -->`` and
 from __future__ import annotations
 
 import difflib
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,9 +15,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from unsample.report import picture_of
+
 BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
-#: Pictures are compared by eye and by git: nothing in them may depend on the day.
-METADATA = {"Date": None, "Creator": "unsample"}
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _NUMBER = re.compile(r"-?\d+\.\d+|-?\d+")
 #: Coordinates in points; processors round estimates differently.
@@ -78,15 +77,18 @@ def write_page(page: Path, tables: Mapping[str, str], *, check: bool) -> bool:
     return _said(page, same=after == before)
 
 
-def write_picture(path: Path, figure: Figure, *, check: bool) -> bool:
-    """Save a picture, and return whether it was so before; with ``check`` only compare."""
-    text = io.StringIO()
+def write_picture(path: Path, figure: Figure, *, title: str, text: str, check: bool) -> bool:
+    """Save a picture with its title and its description, and return whether it was so before.
+
+    With ``check`` it is only compared.
+    """
     with mpl.rc_context({"svg.hashsalt": "unsample"}):
-        figure.savefig(text, format="svg", metadata=METADATA)
+        content = picture_of(figure, "svg", described=(title, text), bbox_inches=None)
+    drawn = content.decode("utf-8")
     before = path.read_text(encoding="utf-8") if path.exists() else ""
-    same = looks_the_same(before, text.getvalue())
+    same = looks_the_same(before, drawn)
     if not check and not same:
-        path.write_text(text.getvalue(), encoding="utf-8")
+        path.write_text(drawn, encoding="utf-8")
     return _said(path, same=same)
 
 

@@ -278,7 +278,17 @@ def main(*, check: bool) -> int:
     tables = reproduced()
     same = [
         write_page(PAGE, page_tables(tables), check=check),
-        write_picture(PICTURE, picture(tables), check=check),
+        write_picture(
+            PICTURE,
+            picture(tables),
+            title="The paper, reproduced",
+            text=(
+                "Our means against the printed ones, a panel for each data set. On ml-1m and "
+                "citeulike-a they are equal; on pinterest-20 and yelp those of itemKNN and "
+                "MultiVAE lie far below."
+            ),
+            check=check,
+        ),
     ]
     return 0 if all(same) or not check else 1
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 import unsample
 from unsample.errors import UnsampleWarning
@@ -19,7 +21,7 @@ from unsample.lab.corpus import RankSet, load_corpus
 from unsample.lab.datasets import load_ranks
 from unsample.posterior import PROTOCOLS, shipped
 from unsample.posterior._basis import shapes_on
-from unsample.report import plot
+from unsample.report import plot, save_figure
 from unsample.sampling import RankGrid, draw_sampled_ranks
 
 RECOMMENDERS = {
@@ -32,8 +34,11 @@ RECOMMENDERS = {
 TEAL, ORANGE, GREY, INK = "#12938b", "#d9822b", "#ccd6d5", "#22403e"
 
 FOLDER = Path(*sys.argv[1:2] or [Path(__file__).parent.parent / "docs" / "pictures"])
-#: Pictures are compared by eye and by git: nothing in them may depend on the day.
-METADATA = {"Date": None, "Creator": "unsample"}
+
+
+def save(figure: Figure, name: str, title: str, *, text: str, dpi: float = 100) -> None:
+    """Write a picture with its title and its description, at the size it was made."""
+    save_figure(figure, FOLDER / name, described=(title, text), bbox_inches=None, dpi=dpi)
 
 
 def estimate_drawn(dataset: str, sampled: int, candidates: str, stated: str | None) -> tuple:
@@ -92,7 +97,8 @@ def draw_hit_rates(ax: Axes, sampled: int = 99) -> None:
             label="unsample, from the sample" * first,
         )
         ax.text(naive + 0.01, position - 0.2, f"{naive:.2f}", va="center", fontsize=9)
-        ax.text(max(high, exact) + 0.01, position + 0.2, f"{exact:.2f}", va="center", fontsize=9)
+        both = f"{exact:.2f} true, {result.value:.2f} estimated"
+        ax.text(max(high, exact) + 0.01, position + 0.2, both, va="center", fontsize=9)
     ax.set_yticks(range(len(RECOMMENDERS)), RECOMMENDERS.values())
     ax.invert_yaxis()
     ax.set_xlim(0, 0.8)
@@ -107,7 +113,12 @@ def problem() -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.2), layout="constrained")
     draw_one_target(left)
     draw_hit_rates(right)
-    figure.savefig(FOLDER / "problem.svg", metadata=METADATA, dpi=200)
+    text = (
+        "Left: a catalogue as dots with one target, some items sampled. Right: hit rates at 10 of "
+        "five recommenders on ml-1m, against 99 sampled items, against all items, and as estimated "
+        "from the sample."
+    )
+    save(figure, "problem.svg", "What sampling does to a metric", text=text, dpi=200)
 
 
 def quiet_estimate(
@@ -119,20 +130,41 @@ def quiet_estimate(
         return unsample.estimate(drawn, items=items, sampled=sampled, protocol=candidates, **more)
 
 
-def what_can_be_known() -> None:
-    """Draw intervals and bounds for 99 and 499 negatives, with and without stated candidates."""
-    panels = [
-        ("99 negatives, protocol not stated", 99, "unseen", None),
-        ("99 negatives, unseen candidates", 99, "unseen", "unseen"),
-        ("499 negatives, unseen candidates", 499, "unseen", "unseen"),
-        ("99 negatives, all candidates", 99, "all", "all"),
-    ]
-    figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharey=True, layout="constrained")
-    for ax, (title, sampled, candidates, stated) in zip(axes.flat, panels, strict=True):
-        result, full_ranks = estimate_drawn("ml-1m", sampled, candidates, stated)
-        result.plot_curve(full_ranks=full_ranks, ax=ax)
-        ax.set_title(f"EASE on ml-1m, {title}", fontsize=10)
-    figure.savefig(FOLDER / "what-can-be-known.svg", metadata=METADATA)
+def what_can_be_known(largest: int = 200) -> None:
+    """Draw intervals and bounds of Recall@K relative to the exact value, for 99 and 499 items."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.9), sharey=True, layout="constrained")
+    for ax, sampled in zip(axes, (99, 499), strict=True):
+        result, full_ranks = estimate_drawn("ml-1m", sampled, "unseen", "unseen")
+        ks = np.unique(np.geomspace(1, largest, 24).round().astype(int))
+        exact = np.array([np.mean(full_ranks <= k) for k in ks])
+        estimates = [result.metric(f"Recall@{k}") for k in ks]
+        values = np.array([entry.value for entry in estimates]) / exact
+        intervals = np.array([entry.interval() for entry in estimates]) / exact[:, None]
+        bounds = np.array([entry.bounds() for entry in estimates]) / exact[:, None]
+        # A logarithmic axis has no 0, where bounds begin.
+        lowest = np.maximum(bounds[:, 0], 1e-3)
+        ax.fill_between(ks, lowest, bounds[:, 1], color=GREY, lw=0, label="bounds")
+        ax.fill_between(ks, *intervals.T, color=TEAL, alpha=0.55, lw=0, label="95 % interval")
+        ax.plot(ks, values, color=INK, lw=1.6, label="estimate")
+        ax.axhline(1, color=ORANGE, lw=1.4, ls="--", label="exact")
+        edge = result.counts.blind_rank
+        ax.axvline(edge, color=INK, lw=0.8, ls=":")
+        ax.text(edge * 1.06, 3.5, f"N/n = {edge:.0f}", fontsize=9, color=INK, va="top")
+        ax.set(xscale="log", yscale="log", xlim=(1, largest), ylim=(0.25, 4), xlabel="K")
+        ax.yaxis.set_major_locator(FixedLocator([0.25, 0.5, 1, 2, 4]))
+        ax.yaxis.set_major_formatter(FixedFormatter(["a quarter", "half", "exact", "twice", "4 x"]))
+        ax.yaxis.set_minor_locator(NullLocator())
+        ax.set_title(f"{sampled} negatives", fontsize=11, loc="left")
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("Recall@K, relative to the exact one")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    text = (
+        "Recall@K of EASE on ml-1m, estimated from 99 and from 499 sampled items, relative to the "
+        "exact value: the estimate, its interval, narrow beyond K = N/n, and its bounds, which are "
+        "wide."
+    )
+    save(figure, "what-can-be-known.svg", "What sampled ranks can tell", text=text)
 
 
 def cloud(shown: int = 40) -> None:
@@ -165,7 +197,11 @@ def cloud(shown: int = 40) -> None:
     for ax in (left, right):
         ax.axvline(edge, color=INK, lw=0.8, ls=":")
         ax.spines[["top", "right"]].set_visible(False)
-    figure.savefig(FOLDER / "cloud.svg", metadata=METADATA)
+    text = (
+        "Left: draws of P(R) for EASE on ml-1m, with the exact curve. Right: Recall@K of the same "
+        "draws, with their median, their 95 % interval and the exact curve."
+    )
+    save(figure, "cloud.svg", "A cloud of curves", text=text)
 
 
 def from_printed_numbers() -> None:
@@ -174,7 +210,11 @@ def from_printed_numbers() -> None:
     result = unsample.published(printed, items=3541, sampled=99, users=6040, protocol="unseen")
     full_ranks = np.minimum(load_ranks("ml-1m", "ease").ranks, 3541)
     ax = result.plot_curve(largest=1000, full_ranks=full_ranks)
-    ax.figure.savefig(FOLDER / "published.svg", metadata=METADATA)
+    text = (
+        "Recall@K against K from four printed numbers: the estimate, its interval, its bounds and "
+        "the exact curve."
+    )
+    save(ax.figure, "published.svg", "What four printed numbers tell", text=text)
 
 
 def what_was_learned(items: int = 10_000, draws: int = 4000) -> None:
@@ -206,7 +246,11 @@ def what_was_learned(items: int = 10_000, draws: int = 4000) -> None:
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel(f"P(R), {items:,} items")
     axes[0].legend(loc="lower left", frameon=False, fontsize=8)
-    figure.savefig(FOLDER / "learned.svg", metadata=METADATA, dpi=120)
+    text = (
+        "P(R) under the prior before any sample, for four protocols: the median, half and 90 % of "
+        "its curves, and real models as thin lines."
+    )
+    save(figure, "learned.svg", "What the prior has learned", text=text, dpi=120)
 
 
 def density(held: RankSet, items: int) -> tuple[np.ndarray, np.ndarray]:
@@ -238,9 +282,10 @@ def over_data_sets() -> None:
         # The ranks of each model are shuffled, so no users match.
         warnings.simplefilter("ignore", UnsampleWarning)
         found = unsample.compare(sets, across="dataset", metrics="NDCG@10", protocol="unseen")
-    plot(found, ax=plt.subplots(figsize=(7.5, 2.8), layout="constrained")[1])
-    plt.savefig(FOLDER / "across.svg", metadata=METADATA)
-    plt.close()
+    figure, ax = plt.subplots(figsize=(7.5, 2.8), layout="constrained")
+    plot(found, ax=ax)
+    text = "The mean NDCG@10 of three models over five data sets, whose values are small marks."
+    save(figure, "across.svg", "Means over data sets", text=text)
 
 
 def main() -> None:
