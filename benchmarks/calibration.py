@@ -8,8 +8,12 @@ alone, on all numbers of sampled items together: a (99/n)^b for each kind. Table
 intervals, for users like these, and differences of models, which are taken as independent, for rank
 sets have no users.
 
-Rank sets are those of the corpus and ``further_ranks.npz`` (ten more kinds of models, on the same
-data sets and on ten more). ``--write FILE`` learns from all and saves the prior with its factors.
+Rank sets are those of the corpus, of ``further_ranks.npz`` (ten more kinds of models, on the same
+data sets and on ten more) and of ``own_first_ranks.npz`` (four models that put a user's own items
+first, made by ``benchmarks/own_first.py``). Where own items are among the candidates, the number of
+them is given, as `estimate` takes it with ``seen=``; ``--unknown`` leaves it out. ``--users`` thins
+the users of each rank set. ``--write FILE`` learns from all and saves the prior with its factors,
+and beside it the priors without each family.
 """
 
 from __future__ import annotations
@@ -19,12 +23,13 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -46,24 +51,28 @@ from unsample.posterior import (
     shipped,
 )
 from unsample.posterior._cloud import Fitted
+from unsample.posterior._components import PUSHED
+from unsample.posterior._without import save_without
 from unsample.sampling import draw_sampled_ranks
 from unsample.uncertainty import FromDraws
 
-FURTHER = Path(__file__).with_name("further_ranks.npz")
+FURTHER = tuple(
+    Path(__file__).with_name(name) for name in ("further_ranks.npz", "own_first_ranks.npz")
+)
 METRICS = parse_all(["NDCG@10", "Recall@10", "MRR@100", "Recall@1", "Recall@100"])
 #: What factors are chosen by, and what differences are judged by.
 SINGLE, PAIRED = (0, 1, 2, 3), (0, 1, 2)
 #: The factors that are tried, and the numbers of sampled items.
-FACTORS = (0.3, 0.4, 0.55, 0.75, 1.0, 1.35, 1.8, 2.4)
+FACTORS = (0.3, 0.45, 0.65, 1.0, 1.5, 2.2)
 SAMPLED = (20, 99, 499)
 #: Draws of a cloud here; more move the ends by a percent.
 NUMBERS = FixedNumbers(draws=2048)
 #: Kinds of models that are left out together, and into how many parts families are cut.
 MODELS = (
     "pop popularity recent freq",
-    "knn itemknn userknn transe rotate",
-    "ease half-ease svd als",
-    "rp3 walk gfcf lightgcn complex distmult",
+    "knn itemknn selfknn userknn transe rotate",
+    "ease half-ease svd als ridge",
+    "rp3 walk selfwalk gfcf lightgcn complex distmult",
     "bpr neumf tower vae multivae rescal",
     "markov decay gru sasrec mlp",
 )
@@ -124,24 +133,33 @@ class Past:
     @cache
     def of(cls, datasets: tuple[str, ...] = ()) -> Past:
         """Take the complete rank sets, of all data sets or of some; families share their weight."""
-        found = [*load_corpus(), *Corpus.load(FURTHER)]
+        found = [*load_corpus(), *(each for path in FURTHER for each in Corpus.load(path))]
         sets = [e for e in found if not e.partial and (not datasets or e.dataset in datasets)]
         of_family: dict[tuple[str, str], set[str]] = {}
         for each in sets:
             of_family.setdefault((each.kind, each.family), set()).add(each.dataset)
         histories = tuple(
-            History(e.grid, e.counts, e.dataset, e.kind, 1.0 / len(of_family[e.kind, e.family]))
-            for e in sets
+            History(
+                grid=one.grid,
+                counts=one.counts,
+                dataset=one.dataset,
+                kind=one.kind,
+                weight=1.0 / len(of_family[one.kind, one.family]),
+            )
+            for one in sets
         )
         return cls(tuple(sets), histories, tuple(each.evidence() for each in histories))
 
-    def learned(self, part: int | None, group: int | None) -> Prior:
-        """Return the prior without a part of the families and a group of models."""
+    def learned(
+        self, part: int | None = None, group: int | None = None, family: str | None = None
+    ) -> Prior:
+        """Return the prior without a part of the families, a group of models, or one family."""
         kept = [
             at
             for at, each in enumerate(self.sets)
             if (part is None or self.part_of(each.family) != part)
             and (group is None or GROUP[each.model] != group)
+            and each.family != family
         ]
         evidence = [self.evidence[at] for at in kept]
         return Prior.fit([self.histories[at] for at in kept], evidence=evidence)
@@ -160,13 +178,23 @@ class Past:
         yield from groups.values()
 
 
-def sampled_counts(one: RankSet, sampled: int, seed: int) -> RankCounts:
-    """Draw a sample for each target of a rank set, and count its ranks."""
+def sampled_counts(ranks: np.ndarray, one: RankSet, sampled: int, seed: int) -> RankCounts:
+    """Draw a sample for each of the ranks of a rank set, and count its ranks."""
     name = "/".join((one.dataset, one.model, one.kind, str(sampled)))
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     size = min(sampled, one.items - 1)
-    drawn = draw_sampled_ranks(one.ranks(), items=one.items, sampled=size, rng=rng)
+    drawn = draw_sampled_ranks(ranks, items=one.items, sampled=size, rng=rng)
     return RankCounts.from_ranks(drawn, items=one.items, sampled=size)
+
+
+def some_ranks(one: RankSet, users: int | None, seed: int) -> np.ndarray:
+    """Return the ranks of a rank set, or those of so many users at random."""
+    ranks = one.ranks()
+    if users is None or users >= len(ranks):
+        return ranks
+    name = "/".join((one.dataset, one.model, one.kind, str(users)))
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    return rng.choice(ranks, users, replace=False)
 
 
 def fold(part: int, group: int, chosen: argparse.Namespace) -> list[Judged]:
@@ -178,11 +206,8 @@ def fold(part: int, group: int, chosen: argparse.Namespace) -> list[Judged]:
         own = [at for at, each in enumerate(sets) if GROUP[each.model] == group]
         if past.part_of(sets[0].family) != part or not own:
             continue
-        prior = prior or past.learned(part, group)
-        found += [
-            judged(sets, own, prior, sampled=sampled, seed=chosen.seed)
-            for sampled in chosen.sampled
-        ]
+        prior = prior or past.learned(part=part, group=group)
+        found += [judged(sets, own, prior, sampled, chosen) for sampled in chosen.sampled]
     return found
 
 
@@ -194,14 +219,24 @@ def widened(fitted: Fitted, factor: float) -> Fitted:
 
 
 def judged(
-    sets: Sequence[RankSet], own: Sequence[int], prior: Prior, *, sampled: int, seed: int
+    sets: Sequence[RankSet],
+    own: Sequence[int],
+    prior: Prior,
+    sampled: int,
+    chosen: argparse.Namespace,
 ) -> Judged:
-    """Return what is said of some of the models, and of pairs whose first is one of them."""
+    """Return what is said of some of the models, and of pairs whose first is one of them.
+
+    The truth is that of all users; samples are those of the users that are left.
+    """
     kind = sets[0].kind
-    fitted = [
-        Fitted.of(CondensedCells.of(sampled_counts(one, sampled, seed)), prior, protocol=kind)
-        for one in sets
-    ]
+    if kind == "all" and not chosen.unknown:
+        prior = replace(prior, seen=sets[0].seen)
+    fitted = []
+    for one in sets:
+        ranks = some_ranks(one, chosen.users, chosen.seed)
+        cells = CondensedCells.of(sampled_counts(ranks, one, sampled, chosen.seed))
+        fitted.append(Fitted.of(cells, prior, protocol=kind))
     exact = np.array(
         [
             [float(metric.weights(one.ranks(), one.items).mean()) for metric in METRICS]
@@ -377,15 +412,95 @@ def print_tables(lines: Judged) -> tuple[dict[str, tuple[float, float]], list[di
     return result, figures
 
 
+def as_table(figures: Sequence[Mapping[str, Any]]) -> str:
+    """Return the figures as a table in Markdown: a row for each kind and number of items."""
+    columns = [
+        "protocol",
+        "sampled items",
+        "rank sets",
+        "intervals hold NDCG@10, Recall@10, MRR@100, Recall@1",
+        "NDCG@10 below, above",
+        "half-width",
+        "interval score",
+        "median error",
+        "differences hold",
+        "pairs called, right",
+    ]
+    rows = [columns, ["---", *["---:"] * (len(columns) - 1)]]
+    groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for each in figures:
+        groups.setdefault((each["kind"], each["sampled"]), []).append(each)
+    for (kind, sampled), group in groups.items():
+        ndcg, *_ = group
+        holds = [100 * np.mean(np.array(each["reached"]) <= 1) for each in group[:4]]
+        zeros = group[3]["zeros"]
+        sets = f"{len(ndcg['reached'])}" + (f" ({zeros} without a hit at rank 1)" if zeros else "")
+        verdicts = "-"
+        if ndcg["called"]:
+            right = 100 * ndcg["right"] / ndcg["called"]
+            verdicts = f"{100 * ndcg['called'] / ndcg['pairs']:.0f} %, {right:.1f} %"
+        rows.append(
+            [
+                kind,
+                str(sampled),
+                sets,
+                ", ".join(f"{share:.0f}" for share in holds) + " %",
+                f"{100 * ndcg['below']:.1f}, {100 * ndcg['above']:.1f} %",
+                f"{ndcg['half-width']:.2f}",
+                f"{ndcg['score']:.2f}",
+                f"{100 * ndcg['error']:.0f} %",
+                f"{100 * ndcg['pairs held']:.0f} %",
+                verdicts,
+            ]
+        )
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def write(path: Path, past: Past, factors: Mapping[str, tuple[float, float]]) -> None:
+    """Learn from all rank sets, and without each family, and save both files of priors."""
+    # Both kinds of the protocol "all" are judged together.
+    of_kinds = {**factors, **({PUSHED: factors["all"]} if "all" in factors else {})}
+
+    def prior(family: str | None = None) -> Prior:
+        sets = [each for each in past.sets if each.family != family]
+        data_sets = {each.dataset for each in sets}
+        note = f"learned from {len(sets)} rank sets on {len(data_sets)} data sets"
+        if family is not None:
+            note += f", without {family}"
+        return past.learned(family=family).calibrated(
+            {kind: (a, a) for kind, (a, _) in of_kinds.items()},
+            powers={kind: b for kind, (_, b) in of_kinds.items()},
+            note=note,
+        )
+
+    whole = prior()
+    whole.save(path)
+    family_of = {each.dataset: each.family for each in past.sets}
+    partial = [each for each in load_corpus() if each.partial]
+    family_of |= {
+        each.dataset: each.family for each in partial if each.family in {*family_of.values()}
+    }
+    save_without(
+        path.with_stem(f"{path.stem}_without"),
+        whole,
+        {family: prior(family) for family in sorted({*family_of.values()})},
+        family_of=family_of,
+        never=tuple({each.dataset for each in partial} - {*family_of}),
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sampled", type=int, nargs="+", default=list(SAMPLED))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--users", type=int, help="so many of each rank set, at random")
+    parser.add_argument("--unknown", action="store_true", help="own items are not counted")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--parts", type=int, nargs="+", default=list(range(PARTS)))
     parser.add_argument("--groups", type=int, nargs="+", default=list(range(len(MODELS))))
     parser.add_argument("--datasets", nargs="+", default=[], help="these alone, instead of all")
     parser.add_argument("--json", type=Path, help="where to write the figures of the tables")
+    parser.add_argument("--table", type=Path, help="where to write them as a table in Markdown")
     parser.add_argument("--write", type=Path, help="learn from all with these factors, and save")
     chosen = parser.parse_args(arguments)
     for name, path, endings in (
@@ -405,13 +520,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.json is not None:
         text = json.dumps(figures).encode()
         write_atomically(chosen.json, lambda file: file.write(text))
+    if chosen.table is not None:
+        chosen.table.parent.mkdir(parents=True, exist_ok=True)
+        chosen.table.write_text(as_table(figures), encoding="utf-8")
     if chosen.write is not None:
-        past = Past.of(tuple(chosen.datasets))
-        data_sets = {each.dataset for each in past.sets}
-        note = f"learned from {len(past.sets)} rank sets on {len(data_sets)} data sets"
-        both = {kind: (a, a) for kind, (a, _) in factors.items()}
-        powers = {kind: b for kind, (_, b) in factors.items()}
-        past.learned(None, None).calibrated(both, powers=powers, note=note).save(chosen.write)
+        write(chosen.write, Past.of(tuple(chosen.datasets)), factors)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from calibration import GROUP, PROTOCOLS, Past, sampled_counts
@@ -54,7 +55,8 @@ def rows(corpus: Past, part: int, past: Sequence[int]) -> Iterator[Row]:
 
 def judge(one: RankSet, prior: Prior) -> tuple[np.ndarray, np.ndarray] | None:
     """Return half-widths and which intervals hold; None where nothing is hit."""
-    cloud = Cloud.of(sampled_counts(one, SAMPLED, 0), prior.only(one.kind))
+    counts = sampled_counts(one.ranks(), one, SAMPLED, 0)
+    cloud = Cloud.of(counts, replace(prior, seen=one.seen), protocol=one.kind)
     truth = np.array([float(each.weights(one.ranks(), one.items).mean()) for each in METRICS])
     if not truth.all():
         return None

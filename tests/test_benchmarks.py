@@ -33,6 +33,8 @@ CALLS = {
     "benchmarks/gpu_ranking.py": ("--tiny", "40", "300", "16"),
     "benchmarks/guided.py": ("2", "synthetic"),
     "benchmarks/history.py": ("--past", "1", *FEW),
+    "benchmarks/paper_cells.py": ("--repeats", "1", "--datasets", "ml-1m", "--out", "tables"),
+    "benchmarks/pushes.py": (),
     "benchmarks/run.py": ("--tiny",),
     "examples/evaluate_pytorch.py": ("2000",),
     "examples/make_negatives.py": ("negatives.csv",),
@@ -69,6 +71,31 @@ def tool(monkeypatch):
         return module
 
     return load
+
+
+def test_models_that_put_own_items_first_are_trained_and_ranked(tmp_path):
+    rng = np.random.default_rng(0)
+    likes = rng.random((60, 40)) < 0.2 + 0.3 * rng.random((60, 1))
+    user, item = np.nonzero(likes)
+    (tmp_path / "data").mkdir()
+    np.savez(tmp_path / "data" / "tiny.npz", user=user, item=item)
+    call(
+        *("benchmarks/own_first.py", "data", "--out", "ranks.npz", "--workers", 1),
+        folder=tmp_path,
+    )
+    ranked = Corpus.load(tmp_path / "ranks.npz")
+    assert {each.model for each in ranked} == {"selfknn", "selfwalk", "ridge", "gfcf"}
+    for model in ("selfknn", "selfwalk"):
+        among_all, unseen = (
+            ranked.select(model=model, kind=kind).sets[0] for kind in ("all", "unseen")
+        )
+        assert (len(among_all.seen), unseen.seen) == (10, ())
+        # What a user has already stands above the target.
+        assert among_all.ranks().mean() > unseen.ranks().mean() + 0.5 * np.mean(among_all.seen)
+
+
+def test_the_page_of_the_corpus_lists_what_is_there(tool, capsys):
+    assert tool("corpus_page", "--check").main() == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("script", CALLS)

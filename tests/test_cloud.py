@@ -312,7 +312,7 @@ def test_one_newton_step_is_nearly_the_whole_refit(users):
     normals = FixedNumbers(draws=draws).normals(SIZE + len(cells.weight))
     weights, _ = moved.draw(normals[:, SIZE:] @ moved.root)
     centre = normals[:, :SIZE] @ fit.component.error_root
-    ((_, fast),) = moved_curves(fit, cells, centre, weights)
+    ((_, fast),) = moved_curves(fit, cells, centre=centre, weights=weights)
     shares = weights / weights.sum(axis=1, keepdims=True)
     slow = []
     for to, share in zip(centre, shares, strict=True):
@@ -417,7 +417,7 @@ def test_fixed_numbers_are_even_and_independent_of_how_many_are_asked_for():
     below = (numbers.uniform[:, None] < np.linspace(0, 1, 41)).mean(axis=0)
     assert below == pytest.approx(np.linspace(0, 1, 41), abs=0.01)
     directions = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 3)))[0]
-    found = turned(numbers.normals(9), numbers.even, directions)
+    found = turned(numbers.normals(9), numbers.even, directions=directions)
     assert found @ directions == pytest.approx(numbers.even)
 
 

@@ -74,7 +74,7 @@ def test_a_folder_of_full_ranks_is_added(tmp_path):
     assert kept.counts[:128].tolist() == np.bincount(ranks[1], minlength=200)[1:129].tolist()
     with pytest.raises(FileError, match=r"NAME\.npz"):
         read_folder(tmp_path / "none")
-    with pytest.raises(FileError, match="must hold unsample rank bank 2"):
+    with pytest.raises(FileError, match="must hold unsample corpus 3"):
         Corpus.load(tmp_path / "shop.npz")
 
 

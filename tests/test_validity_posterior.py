@@ -35,7 +35,7 @@ METRIC = parse("NDCG@10")
 def one_component(monkeypatch):
     """Give the cloud one component, and the error that the prior itself states."""
 
-    def plain(learned, kind, *, sampled=99.0):
+    def plain(learned, kind, *, sampled=99.0, seen=()):
         return components_of(replace(learned, factors=(1.0, 1.0), power=0.0), kind)[:1]
 
     monkeypatch.setattr(_cloud, "components_of", plain)

@@ -194,6 +194,35 @@ PRIOR = option(
     default="shipped",
     type=SOURCE,
 )
+
+
+class _NumberOrName(click.ParamType[float | str]):
+    """A number, or the name of a column."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
+        """Return the number, or the name as it is."""
+        del param, ctx
+        try:
+            return float(value)
+        except ValueError:
+            return str(value)
+
+
+_NUMBER_OR_NAME = _NumberOrName()
+SEEN = option(
+    "--seen",
+    "NUMBER",
+    "With --protocol all: how many of a user's own items were among the candidates, in the mean; "
+    "or the column that tells it.",
+    type=_NUMBER_OR_NAME,
+)
+WITHOUT = option(
+    "--without",
+    "DATA_SET",
+    "Use the shipped prior that was learned without this data set and others of its family: ml-1m.",
+)
 REPLACEMENT = click.Option(
     ["--replacement/--without-replacement"],
     default=True,
@@ -212,7 +241,9 @@ RANKS = (
     SAMPLED,
     METRICS,
     PROTOCOL,
+    SEEN,
     PRIOR,
+    WITHOUT,
     negatives(
         "own: items were drawn for each target; shared: all targets share one pool. Both must be "
         "drawn uniformly at random; others, as by popularity, are refused.",
@@ -283,6 +314,22 @@ def _split_name(word: str) -> tuple[str, str]:
 def _is_there(path: str) -> bool:
     """Return whether a path or a pattern leads to a file or a folder."""
     return os.path.exists(path) or _match_files(path)  # noqa: PTH110 - false for odd names
+
+
+def prior(asked: dict[str, Any]) -> Any:
+    """Take the prior out of what is asked: a word, a file, or the shipped one without a family."""
+    chosen = asked.pop("prior")
+    without = asked.pop("without")
+    if without is None:
+        return chosen
+    if chosen != PRIOR.default:
+        raise InputError(
+            f"--without must be given without --prior, got --prior {chosen}; it is about the "
+            "shipped prior"
+        )
+    from unsample.posterior import Prior
+
+    return Prior.shipped(without=without)
 
 
 def drawn(asked: dict[str, Any]) -> Negatives:

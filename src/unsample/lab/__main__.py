@@ -14,7 +14,7 @@ from unsample.metrics import NDCG
 
 
 def main() -> None:
-    """Read the arguments and do what they ask for."""
+    """Read the arguments, and fetch or train."""
     parser = argparse.ArgumentParser(prog="python -m unsample.lab", description=__doc__)
     verbs = parser.add_subparsers(required=True, metavar="fetch|train")
 
@@ -34,26 +34,41 @@ def main() -> None:
 
 
 def _fetch(chosen: argparse.Namespace) -> None:
+    """Download a data set and print the paths of its files, or print all data sets."""
     if chosen.name is not None:
         for path in datasets.fetch(chosen.name).values():
             write_out(str(path))
         return
     for name in datasets.names():
-        about, source = datasets.record(name), datasets.at_hand(name)
+        about = datasets.record(name)
         sizes = f"{about.users:>7,} users {about.items:>7,} items {about.interactions:>10,} pairs"
-        state = "not here" if source is None else "here" if source.complete else "here in part"
-        write_out(f"{name:13} {sizes}  {state}")
+        write_out(f"{name:13} {sizes}  {_state(name)}")
+
+
+def _state(name: str) -> str:
+    """Return whether a data set is on this machine."""
+    source = datasets.at_hand(name)
+    if source is None:
+        return "not here"
+    return "here" if source.complete else "here in part"
 
 
 def _train(chosen: argparse.Namespace) -> None:
+    """Train a recommender, and print its metrics and the path of its ranks."""
     with terminal_progress(f"training {chosen.model}") as progress:
-        path = train(chosen.name, chosen.model, chosen.out, device=chosen.device, progress=progress)
-    found = datasets.load_ranks(chosen.name, chosen.model, folder=chosen.out)
-    made = found.provenance["recommenders"][chosen.model]
-    ndcg = (NDCG @ 10).weights(found.ranks, found.provenance["items"]).mean()
-    write_out(f"NDCG@10 {ndcg:.4f}, unseen candidates, {made['seconds']:.0f} s")
-    if "published_negatives_HR@10" in made:
-        write_out(f"HR@10 against the published negatives {made['published_negatives_HR@10']:.4f}")
+        path = train(
+            chosen.name,
+            chosen.model,
+            folder=chosen.out,
+            device=chosen.device,
+            progress=progress,
+        )
+    exact = datasets.load_ranks(chosen.name, chosen.model, folder=chosen.out)
+    about = exact.provenance["recommenders"][chosen.model]
+    ndcg = (NDCG @ 10).weights(exact.ranks, exact.provenance["items"]).mean()
+    write_out(f"NDCG@10 {ndcg:.4f}, unseen candidates, {about['seconds']:.0f} s")
+    if "published_negatives_HR@10" in about:
+        write_out(f"HR@10 against the published negatives {about['published_negatives_HR@10']:.4f}")
     write_out(str(path))
 
 

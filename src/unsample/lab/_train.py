@@ -1,4 +1,4 @@
-"""Training a recommender on a data set, and writing its exact ranks."""
+"""Train a recommender on a data set, and write its exact ranks."""
 
 from __future__ import annotations
 
@@ -30,20 +30,34 @@ _SEED = 0
 def train(
     dataset: str,
     recommender: str,
-    folder: Path,
     *,
+    folder: Path,
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> Path:
     """Train a recommender on a data set's published split (or a random one), and rank its targets.
 
-    The ranks are added to the file of the data set in the folder, whose path is returned. Networks
-    learn on ``device``, one of PyTorch, for as many epochs as those whose ranks ship: validation
-    pairs chose them once.
+    Parameters
+    ----------
+    dataset, recommender
+        Their names.
+    folder
+        The ranks are added to the file of the data set in this folder.
+    device
+        The device of PyTorch on which networks learn. They learn for as many epochs as the network
+        whose ranks ship; validation pairs chose that number.
+    progress
+        It is told how far the training is.
+
+    Returns
+    -------
+    Path
+        The file.
     """
     shipped = load_ranks(dataset, recommender).provenance["recommenders"][recommender]
     epochs = shipped.get("epochs")
-    model = create(recommender, **({"epochs": epochs, "device": device} if epochs else {}))
+    settings = {"epochs": epochs, "device": device} if epochs else {}
+    model = create(recommender, **settings)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{dataset}.npz"
     check_writable(path)
@@ -54,14 +68,16 @@ def train(
     seconds = time.perf_counter() - start
     items = split.train.items
     scorer = model.scorer()
-    unseen = exact_ranks(scorer, split.targets, items=items, exclude=split.train.matrix())
-    every = exact_ranks(scorer, split.targets, items=items)
+    among = {
+        "unseen": exact_ranks(scorer, split.targets, items=items, exclude=split.train.matrix()),
+        "all": exact_ranks(scorer, split.targets, items=items),
+    }
     about = {
         "hyperparameters": model.hyperparameters,
         "seconds": round(seconds, 1),
         "versions": _versions(),
         "epochs": epochs,
-        "targets_with_ties": int(np.count_nonzero(unseen.ties)),
+        "targets_with_ties": int(np.count_nonzero(among["unseen"].ties)),
         **_against_published(model, split),
     }
     arrays, before = _known_ranks(path)  # others may have been added meanwhile
@@ -75,20 +91,20 @@ def train(
         "training_pairs": len(split.train),
         "recommenders": {**before["recommenders"], recommender: about},
     }
-    arrays |= {"items": np.array(items), "n_seen": items - unseen.items}
-    for candidates, found in (("unseen", unseen), ("all", every)):
-        arrays[f"{recommender}_{CANDIDATES[candidates]}"] = np.asarray(found.ranks, dtype=np.int64)
-    write_rank_file(path, arrays, known)
+    arrays |= {"items": np.array(items), "n_seen": items - among["unseen"].items}
+    for candidates, exact in among.items():
+        arrays[f"{recommender}_{CANDIDATES[candidates]}"] = np.asarray(exact.ranks, dtype=np.int64)
+    write_rank_file(path, arrays, about=known)
     return path
 
 
 def _known_ranks(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the ranks that a file holds already, and what they are about."""
+    """Return the ranks that a file holds already, and what it says about them."""
     return read_rank_file(path) if path.is_file() else ({}, {"recommenders": {}})
 
 
 def _against_published(model: Recommender, split: Split) -> dict[str, float]:
-    """Return the hit rate against the published negatives, where there are some."""
+    """Return HR@10 against the published negatives, where there are some."""
     if split.negatives is None:
         return {}
     users, targets = split.targets
@@ -100,10 +116,11 @@ def _against_published(model: Recommender, split: Split) -> dict[str, float]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    """Return the versions of Python and of the packages that models need, if installed."""
+    versions = {"python": platform.python_version()}
     for package in ("numpy", "scipy", "implicit", "torch"):
         try:
-            found[package] = version(package).partition("+")[0]
+            versions[package] = version(package).partition("+")[0]
         except PackageNotFoundError:
             continue
-    return found
+    return versions

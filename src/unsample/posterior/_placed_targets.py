@@ -1,8 +1,8 @@
-"""These users: the targets at hand, put inside their cells at random.
+"""These users: each draw places their targets at random inside their cells.
 
 A full ranking of the same users would put each target at one rank. Given a curve, the targets of a
-cell are spread over the ranks as P(R | cell) says, each by itself: their numbers in the bins follow
-a multinomial distribution. So a metric of few users may be 0, and its values are steps.
+cell have independent ranks, distributed as P(R | cell): the numbers of targets in the bins follow a
+multinomial distribution. So a metric of few users may be 0, and takes steps.
 """
 
 from __future__ import annotations
@@ -15,78 +15,104 @@ import numpy as np
 from unsample._checks import FloatArray
 from unsample.likelihood import CondensedCells
 
-#: Bins in which a target of a cell is less often than this are left out.
+#: Bins where a target of a cell lies with less than this probability are left out.
 _RARE = 1e-9
 _TINY = 1e-300
-#: Of a metric without a K, the first ranks are placed one by one.
+#: For a metric without a K, targets are placed in so many first ranks.
 _PLACED_RANKS = 100
 
 
 def placed_targets(
-    cells: CondensedCells, curves: Sequence[FloatArray], weights: Sequence[FloatArray]
+    cells: CondensedCells, curves: Sequence[FloatArray], *, weights: Sequence[FloatArray]
 ) -> FloatArray:
     """Return the mean over targets of the weight of their bin, for each draw.
 
-    ``curves`` (draws x bins) and ``weights`` (bins) are those of each stratum. A cell has as many
-    targets as would have its variance if they weighed the same. The numbers are the same for every
-    metric: Recall@5 is never above Recall@10. Of a metric without a K the ranks beyond a hundred
-    add a sum of many small weights, which is close to normal.
+    Each stratum has its ``curves`` (draws x bins) and its ``weights`` (bins). If targets of a cell
+    have different weights, it counts as so many equal targets as would have its variance. The
+    random numbers are the same for every metric, so Recall@5 is never above Recall@10. Beyond a
+    hundred ranks a metric without a K adds many small weights: their sum is nearly normal.
+
+    One target of two has a known rank, 1. The other has rank 1 of 1 in each draw or not:
+
+    >>> from unsample.counts import RankCounts
+    >>> counts = RankCounts.from_ranks([1, 1], items=3, sampled=[2, 1])
+    >>> cells = CondensedCells.of(counts)
+    >>> curves = np.full((1000, 3), 1 / 3)
+    >>> means = placed_targets(cells, [curves], weights=[np.array([1.0, 0.0, 0.0])])
+    >>> np.unique(means).tolist()
+    [0.5, 1.0]
+    >>> bool(abs((means == 1.0).mean() - 2 / 3) < 0.05)          # of 1 + 1/2 + 0, the first is 2/3
+    True
     """
-    found = np.zeros(len(curves[0]))
+    total = np.zeros(len(curves[0]))
     targets_in_cell = cells.targets_in_cell
     start = 0
     for number, (stratum, curve, weight) in enumerate(
         zip(cells.strata, curves, weights, strict=True)
     ):
-        shared = stratum.part * stratum.shares
-        asked = np.flatnonzero(weight)
-        last = int(asked[-1]) + 1 if len(asked) else 0
-        if last == len(weight):
-            last = min(last, int(np.searchsorted(stratum.grid.low, _PLACED_RANKS, side="right")))
+        share_of_all = stratum.part * stratum.shares
+        weighted_bins = np.flatnonzero(weight)
+        end = int(weighted_bins[-1]) + 1 if len(weighted_bins) else 0
+        if end == len(weight):
+            end = min(end, int(np.searchsorted(stratum.grid.low, _PLACED_RANKS, side="right")))
         # Known ranks need no draw: their cells allow one bin each.
-        single = np.count_nonzero(stratum.likelihood, axis=1) == 1
-        found += shared[single] @ weight[stratum.likelihood[single].argmax(axis=1)]
-        drawn = np.flatnonzero((shared > 0.0) & ~single)
+        known = np.count_nonzero(stratum.likelihood, axis=1) == 1
+        total += share_of_all[known] @ weight[stratum.likelihood[known].argmax(axis=1)]
+        drawn = np.flatnonzero((share_of_all > 0.0) & ~known)
         expected = np.maximum(curve @ stratum.likelihood[drawn].T, _TINY)
-        further = bool(weight[last:].any())
-        mean, deviation = _beyond(curve, weight, stratum.likelihood[drawn], last)
+        has_rest = bool(weight[end:].any())
+        mean, deviation = _moments_of_rest(
+            curve[:, end:], weight[end:], likelihood=stratum.likelihood[drawn, end:]
+        )
         for column, cell in enumerate(drawn.tolist()):
-            inside = curve[:, :last] * stratum.likelihood[cell, :last]
+            inside = curve[:, :end] * stratum.likelihood[cell, :end]
             probabilities = inside / expected[:, column, None]
             targets = max(round(targets_in_cell[start + cell]), 1)
             seed = zlib.crc32(f"{number} {cell}".encode())
             placed = _placed(probabilities, targets, seed=seed)
-            total = placed @ weight[:last]
-            if further:
+            of_cell = placed @ weight[:end]
+            if has_rest:
                 left = targets - placed.sum(axis=1)
                 normals = np.random.default_rng([seed, len(weight)]).standard_normal(len(left))
                 rest = left * mean[:, column] + np.sqrt(left) * deviation[:, column] * normals
-                total += np.maximum(rest, 0.0)
-            found += shared[cell] / targets * total
+                of_cell += np.maximum(rest, 0.0)
+            total += share_of_all[cell] / targets * of_cell
         start += len(stratum.shares)
-    return found
+    return total
 
 
-def _beyond(
-    curve: FloatArray, weight: FloatArray, likelihood: FloatArray, last: int
+def _moments_of_rest(
+    curve: FloatArray, weight: FloatArray, *, likelihood: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard deviation of the weight of targets beyond the ``last`` bins.
+    """Return mean and standard deviation of a target's weight in each cell (draws x cells).
 
-    They are those of each draw and cell (draws x cells); zeros where no bin beyond has a weight.
+    All arguments are cut to the same bins. Both are zeros where no bin has a weight. A target that
+    is as likely in a bin of weight 4 as in one of weight 2:
+
+    >>> mean, deviation = _moments_of_rest(
+    ...     np.array([[0.1, 0.1]]), np.array([4.0, 2.0]), likelihood=np.array([[0.5, 0.5]])
+    ... )
+    >>> mean.round(6).tolist(), deviation.round(6).tolist()
+    ([[3.0]], [[1.0]])
     """
-    if not weight[last:].any():
-        none = np.zeros((len(curve), len(likelihood)))
-        return none, none
-    beyond = curve[:, last:]
-    cells = likelihood[:, last:].T
-    mass = np.maximum(beyond @ cells, _TINY)
-    mean = (beyond * weight[last:]) @ cells / mass
-    square = (beyond * weight[last:] ** 2) @ cells / mass
+    if not weight.any():
+        zeros = np.zeros((len(curve), len(likelihood)))
+        return zeros, zeros
+    mass = np.maximum(curve @ likelihood.T, _TINY)
+    mean = (curve * weight) @ likelihood.T / mass
+    square = (curve * weight**2) @ likelihood.T / mass
     return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
 
 def _placed(probabilities: FloatArray, targets: int, *, seed: int) -> FloatArray:
-    """Return how many of the targets are in each bin, bin after bin from the top (draws x bins)."""
+    """Return how many of the targets are in each bin (draws x bins), bin after bin from the top.
+
+    Two bins with the probabilities 1/4 and 3/4 hold all of eight targets:
+
+    >>> placed = _placed(np.array([[0.25, 0.75]]), targets=8, seed=0)
+    >>> float(placed.sum())
+    8.0
+    """
     placed = np.zeros_like(probabilities)
     left = np.full(len(probabilities), targets)
     rest = np.ones(len(probabilities))

@@ -39,6 +39,7 @@ from unsample.tables._read import (
     read_full_ranks,
     read_models,
     read_pairs,
+    read_seen,
     read_targets,
     sql_of_files,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "read_models",
     "read_pairs",
     "read_plain_text",
+    "read_seen",
     "read_targets",
     "sql",
     "sql_of_files",

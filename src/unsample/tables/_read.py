@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from unsample._checks import IntArray
 from unsample._files import find_files
 from unsample.counts import ItemCounts, ModelCounts, Targets, check_agrees, numbered
 from unsample.errors import DesignError, InputError
@@ -36,6 +37,8 @@ from unsample.tables._text import DELIMITERS, as_text
 
 #: More models than this are not counted side by side in one row a user.
 _MAX_COLUMNS = 8
+#: So many numbers tell how seen items are spread over users.
+_SEEN_ROWS = 100_000
 
 
 def read_counts(source: Any, asked: Asked, *, pair: bool = False) -> ModelCounts:
@@ -132,6 +135,33 @@ def read_pairs(source: Any, *, items: int, columns: Mapping[str, str] | None = N
     with _opened({"": source}, asked) as table:
         rows = _Reading.of(table, asked).single()
     return {**rows, "item": rows["item"].astype(np.int64)}
+
+
+def read_seen(source: Any, column: str) -> IntArray:
+    """Return how many items users have seen, from a column: a number for each row.
+
+    Of many rows it returns fewer numbers, of which as many have each value, in proportion.
+    """
+    if source == "-":
+        raise InputError("seen must be a number where ranks come from standard input, got a column")
+    with opened({"": source}, wanted=lambda name: name == column) as table:
+        if column not in table.kinds:
+            raise InputError(
+                f"seen must be a number or name a column of {table.name}, got {column!r}"
+            )
+        value = f"TRY_CAST({table.engine.dialect.name(column)} AS DOUBLE)"
+        rows = table.engine.ask(
+            f"SELECT {value} AS seen, COUNT(*) AS rows FROM {table.rows} GROUP BY 1 ORDER BY 1"
+        )
+    seen = np.asarray(np.ma.filled(np.ma.asarray(rows["seen"], dtype=np.float64), np.nan))
+    counts = np.asarray(rows["rows"], dtype=np.float64)
+    if not len(seen) or not np.isfinite(seen).all() or seen.min() < 0 or (seen % 1).any():
+        raise InputError(
+            f"seen must be whole numbers from 0 on, got other values or none in the column "
+            f"{column!r}; it tells how many items the user of each row has seen"
+        )
+    few = np.ceil(counts * min(1.0, _SEEN_ROWS / counts.sum())).astype(np.int64)
+    return np.repeat(seen.astype(np.int64), few)
 
 
 def sql_of_files(source: str, asked: Asked, *, pair: bool, dialect: str) -> str:

@@ -2,8 +2,8 @@
 
 It holds neither users nor items. For each data set, model and kind of candidates it counts the
 targets at each of the first 128 ranks, and in bins beyond them, each 1.25 % of its rank wide. The
-prior of the library is learned from the corpus (`unsample.posterior`), and judged on data sets
-that were left out (``benchmarks/calibration.py``).
+prior of the library is learned from the corpus (`unsample.posterior`), and judged on data sets that
+were left out (``benchmarks/calibration.py``).
 
 >>> corpus = load_corpus()
 >>> one = corpus.select(dataset="ml-1m", model="ease", candidates="unseen").sets[0]

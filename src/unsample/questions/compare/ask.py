@@ -42,7 +42,7 @@ from unsample.questions.compare.runs import (
 )
 from unsample.questions.estimate.ask import estimate_counts
 from unsample.questions.estimate.inputs import Inputs, named_by_stem, usual_metrics
-from unsample.questions.estimate.prior_choice import SHIPPED, as_prior
+from unsample.questions.estimate.prior_choice import SHIPPED, as_prior, knowing
 from unsample.questions.estimate.result import Estimate, Estimates
 from unsample.report import Note, warn_of
 from unsample.tables import MODEL, Read, is_table
@@ -63,6 +63,7 @@ def compare(
     sampled: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     protocol: str | None = None,
+    seen: float | npt.ArrayLike | Mapping[str, Any] | None = None,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     by: str | None = None,
@@ -80,6 +81,7 @@ def compare(
     sampled: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     protocol: str | None = None,
+    seen: float | npt.ArrayLike | Mapping[str, Any] | None = None,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     by: str | None = None,
@@ -94,6 +96,7 @@ def compare(
     sampled: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     protocol: str | None = None,
+    seen: float | npt.ArrayLike | Mapping[str, Any] | None = None,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     by: str | None = None,
@@ -121,8 +124,9 @@ def compare(
         A model may have several runs (training seeds): give its name a list of ranks, files or
         results, or give a table a column ``run``. The question is then which *model* is better, and
         the spread of the runs is a part of every error.
-    items, sampled, protocol, metrics, prior, negatives, read
-        As in `unsample.estimate`, the same for all models. Differences are more precise if the
+    items, sampled, protocol, seen, metrics, prior, negatives, read
+        As in `unsample.estimate`, the same for all models. (With ``across``, ``seen`` may be a dict
+        with a number for each data set.) Differences are more precise if the
         models share the same negatives and it is known which item beats which target.
     users
         The user of each rank: one sequence for all models, or one for each name. Models are paired
@@ -170,11 +174,12 @@ def compare(
         protocol=protocol,
         read=read,
     )
-    settings = _Settings(metrics, protocol, prior=as_prior(prior), level=level)
+    settings = _Settings(metrics, protocol, seen=seen, prior=as_prior(prior), level=level)
     result: Comparison | Across
     if across is None:
         sources, runs = split_runs(_by_model(models, by, inputs=inputs))
-        result = _compared(sources, runs, inputs=inputs, settings=settings)
+        here = settings.on(None, source=models)
+        result = _compared(sources, runs, inputs=inputs, settings=here)
     else:
         result = _compared_on_each(models, across, by=by, inputs=inputs, settings=settings)
     warn_of(result.notes)
@@ -186,8 +191,22 @@ class _Settings(NamedTuple):
 
     metrics: str | Metric | Iterable[str | Metric] | None
     protocol: str | None
+    seen: float | npt.ArrayLike | Mapping[str, Any] | None
     prior: Prior | None
     level: float
+
+    def on(self, data_set: str | None, *, source: object = None) -> _Settings:
+        """Return the settings on one of several data sets, or where there is one."""
+        seen = self.seen
+        if isinstance(seen, Mapping):
+            if data_set is None:
+                raise InputError("seen must be a number or one for each user without across")
+            if data_set not in seen:
+                names = ", ".join(map(str, seen))
+                raise InputError(f"seen must hold each data set, got none for {data_set}: {names}")
+            seen = seen[data_set]
+        prior = knowing(self.prior, seen, protocol=self.protocol, source=source)
+        return self._replace(prior=prior, seen=None)
 
 
 def _compared_on_each(
@@ -207,7 +226,8 @@ def _compared_on_each(
             if len(runs) == 1:
                 (alone[name],) = runs
             else:
-                comparisons[name] = _compared(sources, runs, inputs=inputs, settings=settings)
+                here = settings.on(name)
+                comparisons[name] = _compared(sources, runs, inputs=inputs, settings=here)
         except UnsampleError as problem:
             problem.args = (f"{name}: {problem}",)
             raise

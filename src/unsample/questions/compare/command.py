@@ -87,6 +87,7 @@ def compare(
         metrics=metrics or None,
         by=by,
         negatives=options.drawn(asked),
+        prior=options.prior(asked),
         read=read,
         **asked,
     )

@@ -20,7 +20,7 @@ import numpy as np
 from unsample._checks import FloatArray, check_choice, check_flag
 from unsample.errors import InputError
 from unsample.metrics import Metric
-from unsample.posterior import DataSet, FixedNumbers
+from unsample.posterior import PUSHED, DataSet, FixedNumbers
 from unsample.questions.compare.differences import (
     Difference,
     find_difference,
@@ -54,6 +54,7 @@ class InCommon(NamedTuple):
 IN_COMMON = {
     "unseen": InCommon(of_model=0.10, of_difference=0.31),
     "all": InCommon(of_model=0.34, of_difference=0.51),
+    PUSHED: InCommon(of_model=0.34, of_difference=0.51),
     "repeats": InCommon(of_model=0.19, of_difference=0.13),
     "graph": InCommon(of_model=0.34, of_difference=0.51),
 }

@@ -28,7 +28,13 @@ from unsample.questions.estimate.diagnostics import (
     outside,
 )
 from unsample.questions.estimate.inputs import Inputs, usual_metrics
-from unsample.questions.estimate.prior_choice import SHIPPED, as_methods, as_prior, check_protocol
+from unsample.questions.estimate.prior_choice import (
+    SHIPPED,
+    as_methods,
+    as_prior,
+    check_protocol,
+    knowing,
+)
 from unsample.questions.estimate.result import AUTO, MEAN, Estimate, Estimates, sampled_estimate
 from unsample.report import Note, warn_of
 from unsample.sampling import RankDistribution, refuse_overdrawn
@@ -47,6 +53,7 @@ def estimate(
     sampled: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     protocol: str | None = None,
+    seen: float | npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
@@ -63,6 +70,7 @@ def estimate(
     sampled: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     protocol: str | None = None,
+    seen: float | npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
@@ -80,6 +88,7 @@ def estimate(
     sampled: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     protocol: str | None = None,
+    seen: float | npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
@@ -94,6 +103,7 @@ def estimate(
     sampled: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     protocol: str | None = None,
+    seen: float | npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
@@ -139,6 +149,11 @@ def estimate(
           (baskets, sessions, songs).
         * ``"graph"``: a knowledge graph. The other relevant items of a user were left out when a
           target was ranked, and metrics are means over targets.
+    seen
+        With ``protocol="all"``: how many of a user's own items were among the candidates: the mean,
+        a number for each user, or the name of a column of the table. These items push targets
+        down, and the more there are, the less a sample shows of the first ranks. Without it,
+        intervals allow for the usual numbers.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`; by default Recall@10, NDCG@10
         and Recall@50, or AP@10 if users have several targets.
@@ -195,6 +210,7 @@ def estimate(
     )
     filtered = inputs.asked.filtered or (isinstance(ranks, Targets) and ranks.filtered)
     results = {}
+    known_prior = knowing(as_prior(prior), seen, protocol=check_protocol(protocol), source=ranks)
     counts_of = inputs.counts(ranks, by)
     for name, counts in counts_of.items():
         try:
@@ -203,7 +219,7 @@ def estimate(
                 metrics=metrics,
                 method=method,
                 protocol=protocol,
-                prior=prior,
+                prior=known_prior,
                 level=level,
                 filtered=filtered,
             )

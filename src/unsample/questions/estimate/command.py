@@ -59,6 +59,7 @@ def estimate(
         metrics=metrics or None,
         by=by,
         negatives=options.drawn(asked),
+        prior=options.prior(asked),
         read=read,
         **asked,
     )

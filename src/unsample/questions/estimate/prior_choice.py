@@ -1,9 +1,12 @@
-"""Read the arguments ``prior``, ``protocol`` and ``method``."""
+"""Read the arguments ``prior``, ``protocol``, ``seen`` and ``method``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
 
 from unsample import estimators as _estimators
 from unsample._checks import check_choice
@@ -11,11 +14,14 @@ from unsample.errors import InputError, MethodError
 from unsample.estimators import MLE, Estimator
 from unsample.posterior import PROTOCOLS, Prior, shipped
 from unsample.questions.estimate.result import AUTO
+from unsample.tables import is_table, read_seen
 
 #: The prior that ships with the package.
 SHIPPED = "shipped"
 #: The name of no prior.
 NONE = "none"
+#: Protocols in which a user's own items may be candidates that push a target down.
+WITH_OWN_ITEMS = ("all", None)
 
 
 def as_prior(prior: Prior | str | os.PathLike[str] | None) -> Prior | None:
@@ -38,6 +44,51 @@ def as_prior(prior: Prior | str | os.PathLike[str] | None) -> Prior | None:
         f"prior must be a Prior, its file, {SHIPPED!r}, or None, got {prior!r}; learn one with "
         "unsample.Prior.learn"
     )
+
+
+def knowing(
+    prior: Prior | None,
+    seen: float | npt.ArrayLike | None,
+    *,
+    protocol: str | None,
+    source: object = None,
+) -> Prior | None:
+    """Return the prior of an evaluation whose users have seen so many of the candidates.
+
+    ``seen`` may name a column of the table ``source``.
+
+    >>> knowing(shipped(), 20, protocol="all").seen
+    (6, 7, 8, 10, 12, 14, 18, 23, 32, 70)
+
+    Raises
+    ------
+    InputError
+        If ``seen`` holds no numbers of items, or users' own items were no candidates.
+    """
+    if seen is None:
+        return prior
+    if protocol not in WITH_OWN_ITEMS:
+        raise InputError(
+            f"seen must be left out with the protocol {protocol!r}; it tells how many of a user's "
+            "own items were among the candidates, which is asked with protocol 'all'"
+        )
+    if isinstance(seen, str):
+        if not is_table(source) or isinstance(source, Mapping):
+            raise InputError(
+                "seen must be a number, or one for each user, where there is no table, got "
+                f"{seen!r}"
+            )
+        seen = read_seen(source, seen)
+    numbers = np.asarray(seen)
+    numeric = numbers.dtype.kind in "iuf" and numbers.ndim <= 1 and numbers.size > 0
+    if not numeric or not np.isfinite(numbers).all() or numbers.min() < 0:
+        raise InputError(
+            "seen must be how many of a user's own items were among the candidates, a mean or one "
+            f"number for each user, got {str(seen)[:60]}"
+        )
+    if prior is None:
+        return None
+    return prior.knowing(float(numbers) if numbers.ndim == 0 else numbers.tolist())
 
 
 def check_protocol(protocol: str | None) -> str | None:

@@ -14,6 +14,8 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple, overload
 
+import numpy.typing as npt
+
 from unsample import metrics as _metrics
 from unsample._checks import check_flag, check_integer, check_level
 from unsample.counts import Negatives, as_negatives, refuse_shared
@@ -21,7 +23,7 @@ from unsample.errors import ContradictionError, DesignError, UnsampleError, Unsa
 from unsample.metrics import DEFAULT_OF_ONE_TARGET, Metric
 from unsample.posterior import Cloud, FittedNumbers, FixedNumbers, Numbers, Prior
 from unsample.questions.compare.ask import compare
-from unsample.questions.estimate.prior_choice import SHIPPED, as_prior, check_protocol
+from unsample.questions.estimate.prior_choice import SHIPPED, as_prior, check_protocol, knowing
 from unsample.questions.estimate.result import AUTO
 from unsample.questions.published.formula_slips import Fit, explained, on_slips
 from unsample.questions.published.leaderboard import Leaderboard
@@ -45,6 +47,7 @@ def published(
     sampled: int,
     users: int,
     protocol: str | None = None,
+    seen: float | npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     level: float = DEFAULT_LEVEL,
@@ -60,6 +63,7 @@ def published(
     sampled: int | None = None,
     users: int | None = None,
     protocol: str | None = None,
+    seen: float | npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     level: float = DEFAULT_LEVEL,
@@ -74,6 +78,7 @@ def published(
     sampled: int | None = None,
     users: int | None = None,
     protocol: str | None = None,
+    seen: float | npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     level: float = DEFAULT_LEVEL,
@@ -108,7 +113,7 @@ def published(
         drawn uniformly at random.
     users
         The number of targets that the printed means are over.
-    protocol, prior
+    protocol, seen, prior
         As in `unsample.estimate`. Without a prior, intervals are the bounds.
     metrics
         The full-catalogue metrics to estimate; by default Recall@10, NDCG@10 and Recall@50.
@@ -149,7 +154,7 @@ def published(
     check_flag("percent", percent)
     settings = _Settings(
         protocol=protocol,
-        prior=as_prior(prior),
+        prior=knowing(as_prior(prior), seen, protocol=protocol),
         metrics=_metrics.parse_all(DEFAULT_OF_ONE_TARGET if metrics is None else metrics),
         level=level,
         replacement=drawn.replacement,

@@ -35,8 +35,10 @@ _DECIMAL_COMMA = re.compile(r"=\s*\d+,\d+\s*(?:,|%|$)")
     option("--users", "M", "Users that the numbers are means over.", type=int),
     options.METRICS,
     options.PROTOCOL,
+    options.SEEN,
     options.LEVEL,
     options.PRIOR,
+    options.WITHOUT,
     options.negatives(
         "own: items were drawn for each target, uniformly at random. Others, as by popularity, are "
         "refused."
@@ -72,6 +74,7 @@ def published(
     model, metric and value. Its columns dataset, items, sampled and users say where these differ.
     """
     negatives = options.drawn(asked)
+    asked["prior"] = options.prior(asked)
     if _is_table(numbers):
         from unsample.questions.published import ask
 
