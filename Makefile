@@ -70,6 +70,7 @@ $(VENV)/.docs $(VENV)/.release: $(VENV)/.%: $(DEV)
 # Every warning is an error: a dead link, a missing docstring, a name that resolves to nothing.
 docs: $(VENV)/.docs  ## the documentation site (out/docs), after a run of all that it shows
 	$(SETTINGS) $(BIN)/python tools/refresh_docs.py --check
+	$(SETTINGS) $(BIN)/python tools/corpus_page.py --check
 	$(SETTINGS) $(BIN)/python tools/field.py --check
 	$(SETTINGS) $(BIN)/python tools/paper_page.py --check
 	$(SETTINGS) $(BIN)/python -m sphinx --quiet -W --keep-going -b html docs out/docs

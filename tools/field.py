@@ -52,11 +52,9 @@ def prior_for(dataset: str) -> Prior:
     """Return the prior by which printed numbers on a data set of the corpus are read.
 
     ``dataset`` is the column ``prior`` of sources.csv: the name of the same data set in the corpus
-    that the shipped prior was learned from, or an empty text. Today it is the shipped prior for all
-    of them, so the prior has seen these data sets, with other models.
+    that the shipped prior was learned from, or an empty text. Its family is left out.
     """
-    del dataset
-    return shipped()
+    return Prior.shipped(without=dataset) if dataset else shipped()
 
 
 @dataclass(frozen=True)
@@ -282,7 +280,7 @@ def table_of_sources(boards: Sequence[Board]) -> str:
         if len(of_source) > 1:
             rows.append(_row_of_source(f"**{name}, all**", of_source))
     rows.append(_row_of_source("**all**", boards))
-    return as_table(("source, data set", "models", *COLUMNS, "in the prior"), rows)
+    return as_table(("source, data set", "models", *COLUMNS, "left out of the prior"), rows)
 
 
 def _row_of_source(title: str, boards: Sequence[Board]) -> list[str]:
@@ -582,7 +580,7 @@ def table_of_addresses(boards: Iterable[Board]) -> str:
         known = source.prior or "no"
         rows.append([source.title, *sizes, drawn, runs, known, link])
     names = ("source, data set", "users", "candidates", "sampled", "negatives")
-    return as_table((*names, "full ranking", "in the prior", "printed in"), rows)
+    return as_table((*names, "full ranking", "left out of the prior", "printed in"), rows)
 
 
 def tables(boards: Sequence[Board]) -> dict[str, str]:
