@@ -69,13 +69,15 @@ _READER = {"files", "rows", "ties", "column", "rng", "sampled", "print_sql", "re
 #: Of `Comparison.gate` and `Across.gate`.
 _GATE = {"baseline", "fail_if_worse", "margin", "fail_if_unknown", "on_each"}
 _SHARED = {"json", "latex", "markdown", "csv", "html", "plot", "chart", "verbose", "quiet"}
+#: Which of the shipped priors; in Python an object.
+_PRIOR = {"without"}
 
 
 @pytest.mark.parametrize("name", SHORT)
 def test_options_are_the_arguments_of_the_function(name):
     options = {parameter.name for parameter in verb(name).params}
     arguments = set(inspect.signature(getattr(unsample, name)).parameters)
-    assert options - _SHARED - _READER - _GATE <= arguments
+    assert options - _SHARED - _READER - _GATE - _PRIOR <= arguments
     assert arguments - options == set(_NO_OPTION[name])
 
 

@@ -217,3 +217,18 @@ def test_seen_may_be_a_column_of_a_table(tmp_path, run):
     path.write_text("rank,n_seen\n1,3\n2,\n")
     with pytest.raises(InputError, match="whole numbers from 0 on"):
         unsample.estimate(path, seen="n_seen", **asked)
+
+
+def test_printed_numbers_of_all_items_are_read_as_pushed():
+    paper = {"HR@1": 0.15, "HR@10": 0.62, "NDCG@10": 0.36}
+    asked = {"items": 16_980, "sampled": 99, "users": 5_551, "metrics": "Recall@10"}
+    unseen = unsample.published(paper, protocol="unseen", **asked)["Recall@10"]
+    pushed = unsample.published(paper, protocol="all", seen=36, **asked)["Recall@10"]
+    unknown = unsample.published(paper, protocol="all", **asked)["Recall@10"]
+    for one in (pushed, unknown):
+        low, high = one.interval(0.95)
+        assert low < unseen.interval(0.95)[0]
+        assert (high - low) / one.value > 1.2 * np.ptp(unseen.interval(0.95)) / unseen.value
+    # Nobody has seen anything: the push does nothing.
+    nothing = unsample.published(paper, protocol="all", seen=0, **asked)["Recall@10"]
+    assert nothing.value == pytest.approx(unseen.value, rel=0.1)

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -133,6 +134,8 @@ class NumbersFit:
     first: FloatArray
     middle: FloatArray
     log_evidence: float
+    #: Where a user's own items push the targets of each bin; ``first`` is expected after the push.
+    push: FloatArray | None = None
 
     @property
     def slopes(self) -> FloatArray:
@@ -141,7 +144,7 @@ class NumbersFit:
         return np.asarray((self.first * mass) @ (self.shapes - mass @ self.shapes))
 
     def masses(self, coefficients: FloatArray) -> FloatArray:
-        """Return the curves of coefficients (last axis)."""
+        """Return the curves of coefficients (last axis), before own items push targets down."""
         return _mass(coefficients @ self.shapes.T + self.log_base)
 
     def centre(self, common: FloatArray, own: FloatArray) -> FloatArray:
@@ -165,7 +168,8 @@ class NumbersFit:
         coefficients = self._step(
             self.coefficients + moved, centre=centre, wanted=self.middle + errors
         )
-        return self.masses(coefficients)
+        masses = self.masses(coefficients)
+        return masses if self.push is None else np.asarray(masses @ self.push.T)
 
     def _step(self, start: FloatArray, *, centre: FloatArray, wanted: FloatArray) -> FloatArray:
         """Return coefficients after a step of Gauss and Newton, for each draw from its own start.
@@ -207,6 +211,8 @@ class FittedNumbers(Fitted):
 
     fits: tuple[NumbersFit, ...] = field(default=(), kw_only=True)
     log_evidence: float = field(kw_only=True)
+    #: The numbers, the prior and the protocol that it was fitted with, where it can be fitted again.
+    asked: tuple[Numbers, Prior, str | None] | None = field(default=None, kw_only=True, repr=False)
 
     @classmethod
     @one_thread()
@@ -220,7 +226,7 @@ class FittedNumbers(Fitted):
         fits = []
         for kind in kinds:
             components = components_of(prior.learned[kind], kind, sampled=sampled, seen=prior.seen)
-            fits.append([moments.fit(component) for component in components])
+            fits.append([moments.pushed_by(component).fit(component) for component in components])
         weights = prior.weights_of_components(
             protocol,
             kinds,
@@ -232,7 +238,19 @@ class FittedNumbers(Fitted):
             weights=np.concatenate(weights),
             fits=tuple(fit for of_kind in fits for fit in of_kind),
             log_evidence=max(map(_of_usual_data_sets, fits)),
+            asked=(numbers, prior, protocol),
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be fitted again: copies for other processes stay small."""
+        return vars(self) if self.asked is None else {"asked": self.asked}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Fit again."""
+        if "fits" not in state:
+            numbers, prior, protocol = state["asked"]
+            state = vars(FittedNumbers.of_numbers(numbers, prior, protocol=protocol))
+        self.__dict__.update(state)
 
     @property
     def drawn_components(self) -> tuple[Component, ...]:
@@ -382,6 +400,13 @@ class _Moments:
             second=(features[:, None, :] * features[None, :, :]) @ likelihood,
         )
 
+    def pushed_by(self, component: Component) -> _Moments:
+        """Return what the numbers are where the rank before own items push targets is in a bin."""
+        push = component.push(self.grid)
+        if push is None:
+            return self
+        return replace(self, first=self.first @ push, second=self.second @ push)
+
     def fit(self, component: Component) -> NumbersFit:
         """Return the mode under a component."""
         basis = shapes_on(self.grid)
@@ -416,6 +441,7 @@ class _Moments:
             first=np.asarray(np.linalg.solve(root, self.first)),
             middle=np.asarray(np.linalg.solve(root, self.numbers.middle)),
             log_evidence=log_evidence + float(np.log(component.prior_weight)),
+            push=component.push(self.grid),
         )
 
     def moments_on(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:

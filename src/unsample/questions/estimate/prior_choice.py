@@ -102,7 +102,7 @@ def as_methods(
     """Return the methods by name; None is ``auto``, which without a prior is ``mle``.
 
     >>> as_methods(["bv(gamma=0.5)", "auto"], prior=None)
-    {'bv(gamma=0.5)': BV(gamma=0.5, prior='uniform'), 'mle': MLE(iterations=100)}
+    {'bv(gamma=0.5)': BV(gamma=0.5, prior='uniform'), 'mle': MLE(iterations=100, tol=0.0001)}
 
     Raises
     ------
