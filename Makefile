@@ -49,11 +49,12 @@ core: $(CORE)/.ready  ## every reader, README and all docstrings, without any ex
 		--doctest-glob=README.md --ignore=src/unsample/adapters/torchmetrics.py \
 		tests/core.py README.md src/unsample
 
-check: $(DEV)  ## linting, types, import layers
+check: $(DEV)  ## linting, types, import layers, one thing a line
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_lines.py
 
 prove: $(DEV) $(if $(LONG),$(VENV)/.release)  ## every statistical promise, with its table (out/prove.md); LONG=1 fuzzes as well
 	$(SETTINGS) $(BIN)/python $(PYTEST) --dist worksteal -m "validity or slow"

@@ -211,7 +211,7 @@ class FittedNumbers(Fitted):
 
     fits: tuple[NumbersFit, ...] = field(default=(), kw_only=True)
     log_evidence: float = field(kw_only=True)
-    #: The numbers, the prior and the protocol that it was fitted with, where it can be fitted again.
+    #: The numbers, the prior and the protocol that it was fitted with, to fit again.
     asked: tuple[Numbers, Prior, str | None] | None = field(default=None, kw_only=True, repr=False)
 
     @classmethod
