@@ -19,8 +19,9 @@ import unsample
 from unsample.errors import UnsampleWarning
 from unsample.lab.corpus import RankSet, load_corpus
 from unsample.lab.datasets import load_ranks
-from unsample.posterior import PROTOCOLS, shipped
+from unsample.posterior import PROTOCOLS, PUSHED, shipped
 from unsample.posterior._basis import shapes_on
+from unsample.posterior._own_items import push_matrix, usual_own_items
 from unsample.report import plot, save_figure
 from unsample.sampling import RankGrid, draw_sampled_ranks
 
@@ -217,21 +218,36 @@ def from_printed_numbers() -> None:
     save(ax.figure, "published.svg", "What four printed numbers tell", text=text)
 
 
+def prior_curves(protocol: str, grid: RankGrid, draws: int) -> np.ndarray:
+    """Return P(R) at each rank for curves of the prior (draws x bins).
+
+    Among all items, users' own items push curves among unseen ones down, in several ways.
+    """
+    known = shipped().learned[PUSHED if protocol == "all" else protocol]
+    normal = np.random.default_rng(0).normal(size=(draws, len(known.mean)))
+    log_density = (known.mean + normal @ known.root.T) @ shapes_on(grid).T
+    masses = np.exp(log_density) * grid.width
+    masses /= masses.sum(axis=1, keepdims=True)
+    if protocol == "all":
+        pushes = usual_own_items(())
+        ends = np.cumsum([probability for _, probability in pushes])
+        parts = np.split(masses, np.rint(ends[:-1] * draws).astype(int))
+        masses = np.concatenate(
+            [part @ push_matrix(grid, own).T for part, (own, _) in zip(parts, pushes, strict=True)]
+        )
+    return masses / grid.width
+
+
 def what_was_learned(items: int = 10_000, draws: int = 4000) -> None:
     """Draw P(R) as the shipped prior has it, before any sample, and real rank sets behind it."""
     grid = RankGrid.coarse(items)
-    shapes, rank = shapes_on(grid), (grid.low + grid.high) / 2
+    rank = (grid.low + grid.high) / 2
     figure, axes = plt.subplots(
         1, len(PROTOCOLS), figsize=(11, 3.6), sharex=True, sharey=True, layout="constrained"
     )
     for ax, kind in zip(axes, PROTOCOLS, strict=True):
-        known = shipped().learned[kind]
-        normal = np.random.default_rng(0).normal(size=(draws, len(known.mean)))
-        drawn = (known.mean + normal @ known.root.T) @ shapes.T
-        drawn -= np.log(np.exp(drawn) @ grid.width)[:, None]
-        lowest, low, middle, high, highest = np.exp(
-            np.quantile(drawn, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
-        )
+        shares = np.quantile(prior_curves(kind, grid, draws), [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+        lowest, low, middle, high, highest = shares
         corpus = load_corpus().select(kind=kind, partial=False)
         near = [held for held in corpus if items / 3 <= held.items <= 3 * items]
         for held in near:
