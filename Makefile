@@ -29,9 +29,9 @@ $(DEV): $(READY)
 	$(INSTALL) '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## estimate from the shipped example, reproduce the paper on ml-1m
-	$(BIN)/unsample estimate examples/ranks.csv --items 3706 --sampled 99 \
-		--protocol unseen -m Recall@10 -m NDCG@10 -m Recall@50 --method naive --method auto
+demo: $(READY)  ## README's first command, and the paper reproduced on ml-1m
+	$(BIN)/unsample estimate examples/ease.csv --sampled 99 --protocol unseen --without ml-1m \
+		-m Recall@10 --method naive --method mle --method auto
 	$(BIN)/unsample reproduce --dataset ml-1m --out out/demo
 
 test: $(DEV)  ## the tests; COVER=1 prints how much of the library they run
@@ -73,6 +73,7 @@ docs: $(VENV)/.docs  ## the documentation site (out/docs), after a run of all th
 	$(SETTINGS) $(BIN)/python tools/refresh_docs.py --check
 	$(SETTINGS) $(BIN)/python tools/corpus_page.py --check
 	$(SETTINGS) $(BIN)/python tools/field.py --check
+	$(SETTINGS) $(BIN)/python tools/readme_tables.py --check
 	$(SETTINGS) $(BIN)/python tools/paper_page.py --check
 	$(SETTINGS) $(BIN)/python -m sphinx --quiet -W --keep-going -b html docs out/docs
 	@echo "open out/docs/index.html"

@@ -38,6 +38,7 @@ CALLS = {
     "benchmarks/run.py": ("--tiny",),
     "examples/evaluate_pytorch.py": ("2000",),
     "examples/make_negatives.py": ("negatives.csv",),
+    "examples/make_ml1m.py": (".",),
     "examples/make_ranks.py": ("ranks.csv",),
 }
 
@@ -96,6 +97,14 @@ def test_models_that_put_own_items_first_are_trained_and_ranked(tmp_path):
 
 def test_the_page_of_the_corpus_lists_what_is_there(tool, capsys):
     assert tool("corpus_page", "--check").main() == 0, capsys.readouterr().out
+
+
+def test_the_tables_of_readme_are_what_is_found(tool, capsys, tmp_path):
+    assert tool("readme_tables", "--check").main() == 0, capsys.readouterr().out
+    page = tmp_path / "README.md"
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    page.write_text(text.replace("| the truth", "| the truth as it is not"), encoding="utf-8")
+    assert tool("readme_tables", "--check", PAGE=page).main() == 1
 
 
 @pytest.mark.parametrize("script", CALLS)

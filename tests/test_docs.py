@@ -42,9 +42,6 @@ def test_commands_within_lines_of_readme_run(run, command):
 def test_truth_of_the_example_is_what_its_script_prints(tmp_path):
     command = [sys.executable, "examples/make_ranks.py", str(tmp_path / "ranks.csv")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    for metric in ("Recall@10", "Recall@50"):
-        (said,) = re.findall(rf"{metric} = (0\.\d+)", PAGES["README.md"])
-        assert re.search(rf"{metric} +{said}", done.stdout)
     (line,) = re.findall(r"`examples/make_ranks.py` made.*", PAGES["docs/start.md"])
     assert all(number in done.stdout for number in re.findall(r"0\.\d+", line))
 

@@ -14,7 +14,7 @@ import pytest
 import unsample
 from tests import pages
 from unsample import report
-from unsample.errors import FileError, InputError
+from unsample.errors import FileError, InputError, UnsampleWarning
 from unsample.report._writers import CITATION
 
 pytest.importorskip("jinja2")
@@ -63,10 +63,25 @@ def test_tables_hold_the_estimates_their_intervals_and_bounds():
         cells = dict(zip(table.columns, row, strict=True))
         assert (cells["metric"], cells["method"]) == (entry.metric.name, entry.method)
         ends = {"95 % interval": entry.interval(), "bounds": entry.bounds()}
+        if entry.method == "naive":
+            assert [str(cells[name]) for name in (*ends, "source")] == ["", "", ""]
+            ends = {}
         for name, numbers in {"estimate": (entry.value,), **ends}.items():
             assert cells[name].value == numbers[0], "sorted by its first number"
             printed = [float(text) for text in str(cells[name]).split(" .. ")]
             assert printed == pytest.approx(numbers, abs=5.1e-5)
+
+
+def test_the_sampled_metric_alone_has_no_interval():
+    ranks = pages.sampled_ranks()
+    design = {"items": pages.ITEMS, "sampled": pages.SAMPLED, "metrics": "Recall@5"}
+    with pytest.warns(UnsampleWarning, match="do not report it"):
+        result = unsample.estimate(ranks, method="naive", **design)
+    shown = report.view_of(result)
+    assert "95 % interval" not in shown.tables[0].with_ranges().columns
+    assert not shown.notes
+    value = result["Recall@5"].value
+    assert result.sentence().startswith(f"Recall@5 is {value:.4f} among sampled items, ")
 
 
 @pytest.mark.parametrize("kind", ["estimate", "published"])

@@ -19,7 +19,7 @@ import unsample
 from unsample.errors import UnsampleWarning
 from unsample.lab.corpus import RankSet, load_corpus
 from unsample.lab.datasets import load_ranks
-from unsample.posterior import PROTOCOLS, PUSHED, shipped
+from unsample.posterior import PROTOCOLS, PUSHED, Prior, shipped
 from unsample.posterior._basis import shapes_on
 from unsample.posterior._own_items import push_matrix, usual_own_items
 from unsample.report import plot, save_figure
@@ -120,6 +120,48 @@ def problem() -> None:
         "from the sample."
     )
     save(figure, "problem.svg", "What sampling does to a metric", text=text, dpi=200)
+
+
+def five_models() -> None:
+    """Draw sampled, true and estimated hit rates of five recommenders, for a narrow screen."""
+    figure, ax = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
+    prior = Prior.shipped(without="ml-1m")
+    for position, name in enumerate(RECOMMENDERS):
+        full = load_ranks("ml-1m", name)
+        drawn = draw_sampled_ranks(full.ranks, items=full.items, sampled=99, rng=0)
+        design = {"sampled": 99, "candidates": "unseen", "prior": prior}
+        result = quiet_estimate(drawn, full.items, **design)["Recall@10"]
+        low, high = result.interval()
+        truth = float(np.mean(full.ranks <= 10))
+        naive = float(np.mean(drawn <= 10))
+        first = position == 0
+        ax.barh(position - 0.2, naive, 0.36, color=GREY, label="among 100 items" * first)
+        ax.barh(position + 0.2, truth, 0.36, color=ORANGE, label="among all (the truth)" * first)
+        ax.errorbar(
+            result.value,
+            position + 0.2,
+            xerr=[[result.value - low], [high - result.value]],
+            fmt="o",
+            color=TEAL,
+            capsize=4,
+            markersize=6,
+            linewidth=2,
+            label="unsample, 95 % interval" * first,
+        )
+        ax.text(naive + 0.01, position - 0.2, f"{naive:.2f}", va="center", fontsize=12)
+        ax.text(high + 0.015, position + 0.2, f"{truth:.2f}", va="center", fontsize=12)
+    ax.set_yticks(range(len(RECOMMENDERS)), RECOMMENDERS.values(), fontsize=13)
+    ax.invert_yaxis()
+    ax.set_xlim(0, 0.82)
+    ax.set_xticks([])
+    ax.set_title("Hit rate at 10, ml-1m", fontsize=14, loc="left")
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
+    figure.legend(loc="outside lower left", ncol=1, frameon=False, fontsize=12)
+    text = (
+        "Hit rates at 10 of five recommenders on ml-1m: long bars among 100 items, bars more than "
+        "six times shorter among all items, and near the ends of these the intervals of unsample."
+    )
+    save(figure, "five-models.svg", title="The same name, another number", text=text)
 
 
 def quiet_estimate(
@@ -309,6 +351,7 @@ def main() -> None:
     plt.rcParams["svg.hashsalt"] = "unsample"
     FOLDER.mkdir(parents=True, exist_ok=True)
     problem()
+    five_models()
     what_can_be_known()
     cloud()
     from_printed_numbers()

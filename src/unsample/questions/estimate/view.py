@@ -117,6 +117,8 @@ def _values(entries: Collection[Estimate], *, level: float, guided: bool) -> str
     in_full = all(map(is_exact, entries))
     if guided and in_full:
         return f"{listed} for these users"
+    if all(map(is_sampled_metric, entries)):
+        return f"{listed} among sampled items"
     kind = "interval" if len(numbers) == 1 else "intervals"
     whose = " for these users" if guided else " for users like these" if in_full else ""
     return f"{listed} ({100 * level:g} % {kind}{whose})"
@@ -231,12 +233,29 @@ def is_exact(entry: Estimate) -> bool:
     return entry.known is not None and entry.known.interval() == (entry.value, entry.value)
 
 
+def is_sampled_metric(entry: Estimate) -> bool:
+    """Return whether the value is the sampled metric itself, and not that of the catalogue."""
+    return entry.method == _SAMPLED and not is_exact(entry)
+
+
 def value_of(entry: Estimate, level: float, *, guided: bool) -> Number:
     """Return a value with its interval at a level, and with its bounds.
 
     Of a guided evaluation, the interval is for these users, and the wider range for users like
-    these.
+    these. The sampled metric has neither: they are of the full-catalogue metric.
+
+    >>> import unsample
+    >>> ranks = [1 + user % 50 for user in range(500)]
+    >>> design = {"items": 1000, "sampled": 99, "protocol": "unseen", "metrics": "Recall@10"}
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     result = unsample.estimate(ranks, method=["naive", "auto"], **design)
+    >>> naive, auto = [value_of(entry, 0.95, guided=False) for entry in result.entries]
+    >>> naive.ends, naive.wider, auto.ends is None
+    (None, None, False)
     """
+    if is_sampled_metric(entry):
+        return number(entry.value)
     like = entry.interval(level)
     exact = is_exact(entry)
     if guided and exact:
@@ -264,7 +283,7 @@ def _table(results: Mapping[str, Estimates]) -> Table:
         "metric": lambda row: row[1].metric.name,
         "method": lambda row: row[1].method,
         "estimate": lambda row: value_of(row[1], level, guided=guided),
-        "source": lambda row: row[1].source,
+        "source": lambda row: "" if is_sampled_metric(row[1]) else row[1].source,
     }
     if list(results) == [""]:
         del columns["group"]
@@ -290,7 +309,7 @@ def _notes(results: Collection[Estimates]) -> Notes:
         return _GUIDED
     if all(map(is_exact, entries)):
         return (_EXACT,)
-    sources = {entry.source for entry in entries}
+    sources = {entry.source for entry in entries if not is_sampled_metric(entry)}
     # Most intervals come from the prior, so that these words are enough.
     if "prior" in sources:
         sources -= {"mean"}
