@@ -187,15 +187,6 @@ class Learned:
         """
         return float((_USUAL_SAMPLE / max(sampled, 1.0)) ** (self.power / 2.0))
 
-    def widened(self, by: float) -> Learned:
-        """Return this prior with both factors multiplied.
-
-        >>> from unsample.posterior._components import vague_kind
-        >>> vague_kind().widened(1.7).factors
-        (1.7, 1.7)
-        """
-        return replace(self, factors=(by * self.factors[0], by * self.factors[1]))
-
 
 def learn(histories: Sequence[History], evidence: Sequence[Gaussian]) -> dict[str, Learned]:
     """Return what the histories show of each kind.

@@ -53,16 +53,11 @@ _LIKELY: dict[str | None, dict[str, float]] = {
 }
 #: The probability of a kind that is not in the table above, before it is normalised.
 _UNEXPECTED = 0.05
-#: Protocols that the prior must know: no other kind stands in for them.
 #: No kind has a log evidence that counts as further below the best: evidence depends on the bottom
 #: of the catalogue more than on the top, and kinds differ at the top.
 _MAX_EVIDENCE = 2.0
 #: The learned covariance of models counts like so many of a user's own past models.
 _TRUST = 20.0
-#: A user's next model differs more from their past models than the training models differ among
-#: themselves: with this factor 95 % of the intervals hold (`benchmarks/history.py`; leaving out
-#: families gave 1.45 to 1.7).
-_NEXT = 1.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +212,7 @@ class Prior:
         evidence = [history.evidence() for history in histories]
         conditioned = condition(start.learned[protocol], evidence, trust=_TRUST)
         note = f"{start.note}; and {len(histories)} own evaluations".removeprefix("; ")
-        return replace(start, learned={protocol: conditioned.widened(_NEXT)}, note=note)
+        return replace(start, learned={protocol: conditioned}, note=note)
 
     def only(self, kind: str) -> Prior:
         """Return the prior with one kind of curves alone.
