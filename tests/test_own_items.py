@@ -102,6 +102,21 @@ def test_seen_is_a_mean_or_a_number_for_each_user():
     assert sum(prior.knowing(50.0).seen) == pytest.approx(500, rel=0.01)
 
 
+def test_users_have_seen_fewer_items_than_there_are():
+    asked = {"items": 1_000, "sampled": 99, "protocol": "all", "metrics": "NDCG@10"}
+    for seen in (1_000, 10**12, [1_000] * 3):
+        with pytest.raises(InputError, match="seen must be below items = 1,000"):
+            unsample.estimate([1, 2, 3], seen=seen, **asked)
+    with pytest.raises(InputError, match="seen must be below items"):
+        unsample.compare({"a": [1, 2, 3], "b": [3, 2, 1]}, seen=1_000, **asked)
+    with pytest.raises(InputError, match="seen must be below items"):
+        unsample.published({"HR@10": 0.5}, users=100, seen=1_000, **asked)
+    assert unsample.estimate([1, 2, 3], seen=900, **asked)["NDCG@10"].source == "prior"
+    for wrong in (3, ["ml-1m"]):
+        with pytest.raises(InputError, match="without must be"):
+            Prior.shipped(without=wrong)
+
+
 @pytest.mark.parametrize(
     ("seen", "protocol", "said"),
     [

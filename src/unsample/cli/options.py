@@ -48,7 +48,7 @@ def _words_of(listed_at: str) -> Callable[[click.Context, click.Parameter, str],
     return complete
 
 
-class _Source(click.types.StringParamType):
+class _SourceWord(click.types.StringParamType):
     """What is read: a path, a pattern, a folder, - or NAME=FILE."""
 
 
@@ -79,7 +79,7 @@ class _Output(click.ParamType):  # type: ignore[type-arg]  # of newer versions a
         return out
 
 
-SOURCE = _Source()
+SOURCE = _SourceWord()
 _PAGE = _Output(PAGE_ENDINGS, "jinja2", any_stream=True)
 _PLOT = _Output(PLOT_ENDINGS, "matplotlib", any_stream=False)
 

@@ -56,6 +56,7 @@ class Fitted:
     def of(cls, cells: CondensedCells, prior: Prior, *, protocol: str | None) -> Fitted:
         """Fit a model under the components of all kinds that a protocol allows."""
         kinds = prior.possible(protocol)
+        prior.check_own_items(max(stratum.grid.items for stratum in cells.strata))
         sampled = cells.usual_sample
         fits = []
         for kind in kinds:

@@ -221,6 +221,7 @@ class FittedNumbers(Fitted):
     ) -> FittedNumbers:
         """Fit the curve of a model under the components of all kinds that a protocol allows."""
         kinds = prior.possible(protocol)
+        prior.check_own_items(numbers.grid.items)
         moments = _Moments.of(numbers)
         sampled = float(numbers.design.sampled)
         fits = []

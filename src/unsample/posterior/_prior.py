@@ -238,6 +238,22 @@ class Prior:
 
     # -- kinds ------------------------------------------------------------------------------
 
+    def check_own_items(self, items: int) -> None:
+        """Refuse that users have seen as many items as there are candidates.
+
+        >>> shipped().knowing(20).check_own_items(1_000)
+
+        Raises
+        ------
+        InputError
+            If the mean number of seen items is not below ``items``.
+        """
+        if self.seen and float(np.mean(self.seen)) >= items:
+            raise InputError(
+                f"seen must be below items = {items:,}, for a user's own items are among the "
+                f"candidates, got {float(np.mean(self.seen)):,.0f} in the mean"
+            )
+
     def possible(self, protocol: str | None) -> tuple[str, ...]:
         """Return the kinds of curves that a protocol allows; without one, all usual kinds.
 

@@ -52,6 +52,8 @@ def shipped_without(name: str) -> Prior:
     InputError
         If there is no such data set or family.
     """
+    if not isinstance(name, str):
+        raise InputError(f"without must be the name of a data set, got {name!r}; such as 'ml-1m'")
     with ONCE:
         archive = _archive()
     family = archive.family_of.get(name, name)

@@ -152,7 +152,7 @@ def published(
     drawn = as_negatives(negatives)
     refuse_shared(drawn)
     check_flag("percent", percent)
-    settings = _Settings(
+    settings = _PaperSettings(
         protocol=protocol,
         prior=knowing(as_prior(prior), seen, protocol=protocol),
         metrics=_metrics.parse_all(DEFAULT_OF_ONE_TARGET if metrics is None else metrics),
@@ -171,7 +171,7 @@ def published(
     return result
 
 
-class _Settings(NamedTuple):
+class _PaperSettings(NamedTuple):
     """The arguments that hold for all models."""
 
     protocol: str | None
@@ -187,7 +187,7 @@ def _leaderboard(
     models: Sequence[PrintedModel],
     sizes: Mapping[str, int | None],
     *,
-    settings: _Settings,
+    settings: _PaperSettings,
 ) -> Leaderboard:
     """Return the estimates of all models, compared on each data set.
 
@@ -215,7 +215,7 @@ def _leaderboard(
 
 
 def _of_one_model(
-    numbers: Any, sizes: Mapping[str, int | None], *, settings: _Settings
+    numbers: Any, sizes: Mapping[str, int | None], *, settings: _PaperSettings
 ) -> Published:
     """Return the estimates from the numbers of one model, without warnings."""
     items = _size("items", sizes)
@@ -249,7 +249,7 @@ def _of_one_model(
     )
 
 
-def _notes(paper: Paper, fit: Fit | None, *, settings: _Settings) -> tuple[Note, ...]:
+def _notes(paper: Paper, fit: Fit | None, *, settings: _PaperSettings) -> tuple[Note, ...]:
     """Return notes on printed numbers that contradict each other or the arguments."""
     notes = [Note("hits", text) for text in on_counts(paper.numbers, paper.users * settings.runs)]
     # Items that users have seen push targets from the first ranks, if they are candidates.
